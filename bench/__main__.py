@@ -25,6 +25,7 @@ BENCHES = (
     "connect_transforms",
     "recovery",
     "compaction",
+    "backup",
     "avro",
     "registry.requests",
     "registry.start",

@@ -15,6 +15,12 @@ _source = partial(Plugin, PluginType.SOURCE, version=VERSION)
 _sink = partial(Plugin, PluginType.SINK, version=VERSION)
 
 CONNECTORS: Final = (
+    _sink(
+        "connectors.azure.sink:AzureBlobStorageSinkConnector",
+        ("io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector",),
+        needs=("obstore",),
+        extra="objects",
+    ),
     _source(
         "connectors.datagen.source:DatagenConnector",
         ("io.confluent.kafka.connect.datagen.DatagenConnector",),
@@ -53,6 +59,27 @@ CONNECTORS: Final = (
             ("Lines", "LineDelimited"),
             ("SchemalessJson", "SchemaLessJson"),
         )
+    ),
+    *(
+        _source(
+            f"connectors.folders.source:Sftp{ours}Connector",
+            (f"io.confluent.connect.sftp.Sftp{theirs}SourceConnector",),
+            needs=("paramiko",),
+            extra="sftp",
+        )
+        for ours, theirs in (
+            ("Binary", "BinaryFile"),
+            ("Csv", "Csv"),
+            ("Generic", "Generic"),
+            ("Json", "Json"),
+            ("SchemalessJson", "SchemaLessJson"),
+        )
+    ),
+    _sink(
+        "connectors.gcs.sink:GcsSinkConnector",
+        ("io.confluent.connect.gcs.GcsSinkConnector",),
+        needs=("obstore",),
+        extra="objects",
     ),
     _sink(
         "connectors.hdfs.sink:HdfsSinkConnector",
@@ -227,7 +254,7 @@ CONNECTORS: Final = (
     ),
     _sink(
         "connectors.sftp.sink:SftpSinkConnector",
-        ("tidegate.sftp.SftpSinkConnector",),
+        ("tidegate.sftp.SftpSinkConnector", "io.confluent.connect.sftp.SftpSinkConnector"),
         needs=("paramiko",),
         extra="sftp",
     ),

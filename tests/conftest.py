@@ -15,6 +15,7 @@ from tests.servers.fetch import folder
 from tests.servers.fixtures import (  # noqa: F401 - pytest finds fixtures by their names here
     apache_connect,
     apache_kafka,
+    azure_server,
     hdfs_server,
     iceberg_rest,
     kafka_tools,

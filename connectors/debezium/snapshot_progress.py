@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["SnapshotProgress", "tables_read", "without_tables"]
+__all__ = ["SnapshotProgress", "parts_read", "tables_read", "without_tables"]
 
 _TABLES: Final = "tidegate_snapshot_tables"
 """The member of the offset: a JSON list of full names. Debezium ignores it, and reads all tables again."""
+_PARTS: Final = "tidegate_snapshot_parts"
+"""Likewise: how far tables were read that are begun, a JSON object by their full names, as the database's family writes it."""
 
 
 def tables_read(offset: Mapping[str, Any]) -> frozenset[str] | None:
@@ -30,9 +32,18 @@ def tables_read(offset: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset(map(str, names)) if isinstance(names, list) else None
 
 
+def parts_read(offset: Mapping[str, Any]) -> dict[str, Any]:
+    """How far an unfinished snapshot has read tables that it did not deliver whole, by their full names."""
+    try:
+        parts = json.loads(offset.get(_PARTS) or "{}")
+    except (ValueError, TypeError):
+        return {}
+    return parts if isinstance(parts, dict) else {}
+
+
 def without_tables(offset: Mapping[str, Any]) -> dict[str, Any]:
-    """The offset without the list of tables, which nothing needs once all have been read."""
-    return {name: value for name, value in offset.items() if name != _TABLES}
+    """The offset without what is known of tables, which nothing needs once all have been read."""
+    return {name: value for name, value in offset.items() if name not in (_TABLES, _PARTS)}
 
 
 @dataclass(slots=True)
@@ -67,12 +78,14 @@ class SnapshotProgress:
     def __init__(self, tables: Mapping[str, int | None], before: Iterable[str] = ()) -> None:
         self._before = sorted(before)
         self._tables = {name: _Table(expected) for name, expected in tables.items()}
+        self._parts: dict[str, Any] = {}
         self._began = time.monotonic()
 
     def members(self) -> dict[str, str]:
         """The members to store in an offset."""
         ended = [name for name, table in self._tables.items() if table.ended is not None]
-        return {_TABLES: json.dumps(sorted([*self._before, *ended]), separators=(",", ":"), ensure_ascii=False)}
+        told = {_TABLES: _json(sorted([*self._before, *ended]))}
+        return told | {_PARTS: _json(self._parts)} if self._parts else told
 
     @property
     def resumed(self) -> bool:
@@ -95,8 +108,16 @@ class SnapshotProgress:
             if table.begun is None:
                 table.begun = time.monotonic()
 
+    def reached(self, name: str, part: Any) -> None:
+        """The rows of a table up to ``part``, a JSON value, were delivered, or will be likewise."""
+        self._parts[name] = part
+
+    def is_ended(self, name: str) -> bool:
+        return self._tables[name].ended is not None
+
     def ended(self, name: str) -> None:
         """All rows of a table were delivered, or will be before anything that is delivered from now on."""
+        self._parts.pop(name, None)
         self._tables[name].ended = time.monotonic()
 
     def told(self) -> dict[str, Any]:
@@ -117,6 +138,10 @@ class SnapshotProgress:
         parts += [_part(name, table, now) for name, table in self._tables.items()]
         note = f"snapshot: {len(self._before) + ended} of {every} tables"
         return {"done": rows, "total": total, "unit": "rows", "note": note, "seconds_left": left, "parts": parts}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _part(name: str, table: _Table, now: float) -> dict[str, Any]:

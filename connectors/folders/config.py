@@ -27,6 +27,8 @@ from connect.api import (
 )
 from connectors.folders.schemas import read_schema
 from connectors.folders.texts import TimeFormats, java_format
+from connectors.objects.azure import AzureKeys, azure_problems
+from connectors.objects.gcs import GcsKeys, gcs_problems
 from connectors.objects.sftp import SftpKeys, url_problems
 
 __all__ = [
@@ -102,7 +104,7 @@ _JAVA_GROUP: Final = re.compile(r"\(\?<(?![=!])")
 
 
 @config
-class FolderSourceConfig(SftpKeys):
+class FolderSourceConfig(SftpKeys, AzureKeys, GcsKeys):
     """Which files are read, what they contain, and what becomes of them."""
 
     topic: str = key("topic", doc="The topic for the rows.", importance="high", check=non_empty)
@@ -398,12 +400,16 @@ class FolderSourceConfig(SftpKeys):
     )
     region: str = key("s3.region", default="us-east-1", doc="The region of an S3 bucket.", group=_STORE)
     endpoint: str = key(
-        "store.url", default="", doc="The address of an object store that is not the provider's.", group=_STORE
+        "store.url",
+        default="",
+        doc="The address of an object store that is not the provider's; for Azure with the account, such as "
+        "http://127.0.0.1:10000/devstoreaccount1.",
+        group=_STORE,
     )
     access_key: str = key(
         "aws.access.key.id",
         default="",
-        doc="The access key of S3. Without it, and for other stores, it comes from the environment as for the providers' own tools.",
+        doc="The access key of S3. Without it, it comes from the environment as for Amazon's own tools.",
         group=_STORE,
     )
     secret_key: Password = key("aws.secret.access.key", default=Password(""), doc="The secret key of S3.", group=_STORE)
@@ -508,6 +514,10 @@ class FolderSourceConfig(SftpKeys):
         yield from url_problems("input.path", self.input_path)
         yield from url_problems("finished.path", self.finished_path)
         yield from url_problems("error.path", self.error_path)
+        if scheme_of(self.input_path) == "az":
+            yield from azure_problems(self, self.endpoint, "store.url")
+        if scheme_of(self.input_path) == "gs":
+            yield from gcs_problems(self, self.endpoint, "store.url")
         if kind == "regex":
             yield from self._regex_problems()
         if kind == "fixed":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import json
 import time
@@ -44,6 +45,13 @@ from connectors.folders.config import (
 from connectors.folders.formats import BadRow, Block, format_of
 from connectors.folders.positions import Position
 from connectors.folders.schemas import key_schema_of, read_schema
+from connectors.folders.sftp_config import (
+    SftpBinaryConfig,
+    SftpCsvConfig,
+    SftpGenericConfig,
+    SftpJsonConfig,
+    SftpSchemalessJsonConfig,
+)
 from connectors.folders.stores import Folder, StoredFile, folder_of
 
 if TYPE_CHECKING:
@@ -499,3 +507,49 @@ class SpoolDirAvroConnector(FileSourceConnector):
 
 class SpoolDirBinaryConnector(FileSourceConnector):
     config_class = BinaryConfig
+
+
+class _SftpConnector(FileSourceConnector):
+    """Runs Confluent's configurations of files on an SFTP server. Its tasks have the keys of the file source."""
+
+    task_config_class: ClassVar[type[Any] | None] = FolderSourceConfig
+
+    def task_properties(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**each, **self.config.platform_keys} for each in super().task_properties(max_tasks)]  # type: ignore[attr-defined]
+
+    @classmethod
+    def check(cls, config: FolderSourceConfig) -> Iterable[Problem]:
+        urls = config.platform_keys  # type: ignore[attr-defined]
+        return super().check(
+            dataclasses.replace(
+                config,
+                input_path=urls["input.path"],
+                finished_path=urls.get("finished.path", ""),
+                error_path=urls.get("error.path", ""),
+            )
+        )
+
+
+class SftpCsvConnector(_SftpConnector):
+    config_class = SftpCsvConfig
+    task_config_class = CsvConfig
+
+
+class SftpJsonConnector(_SftpConnector):
+    config_class = SftpJsonConfig
+    task_config_class = JsonConfig
+
+
+class SftpSchemalessJsonConnector(_SftpConnector):
+    config_class = SftpSchemalessJsonConfig
+    task_config_class = SchemalessJsonConfig
+
+
+class SftpBinaryConnector(_SftpConnector):
+    config_class = SftpBinaryConfig
+    task_config_class = BinaryConfig
+
+
+class SftpGenericConnector(_SftpConnector):
+    config_class = SftpGenericConfig
+    task_config_class = JsonConfig

@@ -20,7 +20,7 @@ class HdfsSinkConfig(ObjectSinkConfig):
         default="io.confluent.connect.hdfs.avro.AvroFormat",
         type=KeyType.CLASS,
         check=class_of(*FORMATS),
-        doc="The format of files: AvroFormat, JsonFormat (JSON lines), ParquetFormat or ByteArrayFormat.",
+        doc="The format of files: AvroFormat, JsonFormat (JSON lines), ParquetFormat, CsvFormat, TsvFormat or ByteArrayFormat.",
         importance="high",
         group="Connector",
     )

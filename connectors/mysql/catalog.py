@@ -44,6 +44,17 @@ class Catalog:
         counts = self._server.rows("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES")
         return {(str(database), str(name)): int(rows or 0) for database, name, rows in counts}
 
+    def clustered(self) -> set[TableName]:
+        """The tables that are stored in the order of their primary key."""
+        rows = self._server.rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ENGINE = 'InnoDB'"
+        )
+        return {(str(database), str(name)) for database, name in rows}
+
+    def whole_rows_logged(self) -> bool:
+        """Whether the log has all columns of each row that changed."""
+        return str(self._server.value("SELECT @@GLOBAL.binlog_row_image") or "").upper().startswith("FULL")
+
     def ddl(self, names: Sequence[TableName]) -> list[TableDdl]:
         """The statements that create these tables in their current form."""
         made = []

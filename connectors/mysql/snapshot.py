@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +32,17 @@ _AHEAD: Final = 3
 """The most blocks per reader that wait for the runtime."""
 
 
-_Item: TypeAlias = "tuple[Shape, list[pa.Array] | None] | BaseException | None"
+_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT"})
+
+
+class _Block(NamedTuple):
+    """Rows, and the key of the last one where they are read by key."""
+
+    columns: list[pa.Array]
+    last: list[int] | None
+
+
+_Item: TypeAlias = "tuple[Shape, _Block | None] | BaseException | None"
 """What a reader passes on: rows; a shape with None after the last row of its table; an error; None at its end."""
 
 
@@ -116,8 +126,9 @@ def _run(connection: Any, statement: str) -> None:
         cursor.execute(statement)
 
 
-def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[list[pa.Array]]:
+def rows_of_select(connection: Any, shape: Shape, statement: str, key: Sequence[int] = ()) -> Iterator[_Block]:
     """The columns of a SELECT of exactly the captured columns, block by block, in the types of the table's schemas.
+    ``key`` are the indices of integers, of which the last ones are told.
 
     Raises PyMySQL's errors.
     """
@@ -129,7 +140,8 @@ def rows_of_select(connection: Any, shape: Shape, statement: str) -> Iterator[li
                     f"{statement} delivers {len(columns)} columns, the table has {len(shape.forms)} to capture"
                 )
             if len(columns[0]):
-                yield converted(shape, columns)
+                last = [int(columns[at][-1].as_py()) for at in key] if key else None
+                yield _Block(converted(shape, columns), last)
     finally:
         rows.close()
 
@@ -165,6 +177,24 @@ def read_batch(
     return event_batch(shape.layout, Rows(constant("r", pa.string(), length), None, after, keys, source), context)
 
 
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _after(part: Any, key: list[str]) -> str:
+    """The condition of the rows behind those that ``part`` tells of; empty for all rows."""
+    if not isinstance(part, list) or len(part) != 2 or part[0] != key or not isinstance(part[1], list):
+        return ""
+    last = part[1]
+    if len(last) != len(key) or not all(type(each) is int for each in last):
+        return ""
+    alternatives = []
+    for at, name in enumerate(key):
+        same = [f"{_quoted(key[n])} = {last[n]}" for n in range(at)]
+        alternatives.append(" AND ".join([*same, f"{_quoted(name)} > {last[at]}"]))
+    return " WHERE " + " OR ".join(f"({each})" for each in alternatives)
+
+
 class Snapshot:
     """Reads tables in the background; ``batches`` returns them. Must be closed in every case."""
 
@@ -176,7 +206,12 @@ class Snapshot:
         moment: Moment,
         context: ContextHeaders,
         origin: Origin,
+        by_key: Mapping[str, Any] | None = None,
     ) -> None:
+        """``by_key`` has the full names of the tables that are stored in the order of their primary key, and how far earlier attempts
+        have read them: a part of ``SnapshotProgress``, or None.
+        """
+        self._by_key = by_key or {}
         self._config, self._readers, self._moment = config, readers, moment
         self._context, self._origin = context, origin
         tables = compiled(config.snapshot_tables)
@@ -200,10 +235,27 @@ class Snapshot:
             self._threads.append(reader)
             reader.start()
 
-    def _statement(self, shape: Shape) -> str:
+    def _key(self, shape: Shape) -> dict[str, int]:
+        """The columns that the table is read by, and their indices among the captured ones; empty where it is read in whatever order."""
+        table = shape.table
+        if table.full_name not in self._by_key or table.full_name in self._config.snapshot_selects or not table.key:
+            return {}
+        captured = {table.columns[at].name: index for index, at in enumerate(shape.positions)}
+        kinds = {column.name: column.type.split()[0].partition("(")[0] for column in table.columns}
+        if not all(name in captured and kinds[name] in _INTEGERS for name in table.key):
+            return {}
+        return {name: captured[name] for name in table.key}
+
+    def _statement(self, shape: Shape, key: Mapping[str, int]) -> str:
         table, names = shape.table, select_list(shape)
         select = self._config.snapshot_selects.get(table.full_name)
-        return f"SELECT {names} FROM {table.quoted}" if select is None else f"SELECT {names} FROM ({select}) chosen"
+        if select is not None:
+            return f"SELECT {names} FROM ({select}) chosen"
+        if not key:
+            return f"SELECT {names} FROM {table.quoted}"
+        after = _after(self._by_key[table.full_name], list(key))
+        order = ", ".join(_quoted(name) for name in key)
+        return f"SELECT {names} FROM {table.quoted}{after} ORDER BY {order}"
 
     def _read(self, connection: Any) -> None:
         try:
@@ -212,8 +264,9 @@ class Snapshot:
                     shape = self._work.get_nowait()
                 except queue.Empty:
                     break
-                for columns in rows_of_select(connection, shape, self._statement(shape)):
-                    self._put((shape, columns))
+                key = self._key(shape)
+                for block in rows_of_select(connection, shape, self._statement(shape, key), list(key.values())):
+                    self._put((shape, block))
                     if self._closing.is_set():
                         return
                 self._put((shape, None))
@@ -229,7 +282,7 @@ class Snapshot:
             except queue.Full:
                 continue
 
-    def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, list[pa.Array] | None] | None]:
+    def _taken(self, stopping: threading.Event) -> Iterator[tuple[Shape, _Block | None] | None]:
         """Blocks, and a shape with None where its table has no more rows; None now and then while nothing is ready."""
         running = len(self._threads)
         while running and not stopping.is_set():
@@ -253,38 +306,47 @@ class Snapshot:
         ends the snapshot and has the offset ``done``.
         """
         marks = SnapshotMarks()
-        pending: tuple[Shape, list[pa.Array]] | None = None
+        pending: tuple[Shape, _Block] | None = None
         for shape in self._shapes:
             if not shape.forms:
                 progress.ended(shape.table.full_name)
+            elif (part := self._by_key.get(shape.table.full_name)) is not None and _after(part, list(self._key(shape))):
+                progress.reached(shape.table.full_name, part)
         before = {**offset, **progress.members()}
         for item in self._taken(stopping):
             if item is None:
                 yield []
                 continue
-            shape, columns = item
-            if columns is None:
+            shape, block = item
+            if block is None:
                 progress.ended(shape.table.full_name)
                 continue
             if pending is not None:
+                self._reach(pending, progress)
                 after = {**offset, **progress.members()}
                 yield self._batches_of(pending, marks, before, after, ends_table=pending[0] is not shape)
                 before = after
-            pending = (shape, columns)
+            pending = (shape, block)
         if stopping.is_set() or pending is None:
             yield []
             return
         yield self._batches_of(pending, marks, before, done, ends_table=True, ends_all=True)
 
+    @staticmethod
+    def _reach(pending: tuple[Shape, _Block], progress: SnapshotProgress) -> None:
+        shape, block = pending
+        if block.last is not None and not progress.is_ended(shape.table.full_name):
+            progress.reached(shape.table.full_name, [list(shape.table.key), block.last])
+
     def _batches_of(
         self,
-        block: tuple[Shape, list[pa.Array]],
+        pending: tuple[Shape, _Block],
         marks: SnapshotMarks,
         before: dict[str, Any],
         after: dict[str, Any],
         **ends: bool,
     ) -> list[RecordBatch]:
-        shape, columns = block
+        shape, (columns, _) = pending
         mark = marks.column(shape, len(columns[0]), **ends)
         batches = bounded(read_batch(shape, columns, self._moment, mark, self._origin, self._context))
         placed = [b.replace(source_partition={"server": self._config.prefix}, source_offset=before) for b in batches]

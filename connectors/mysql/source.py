@@ -21,7 +21,7 @@ from connect.api import (
     get_logger,
 )
 from connectors.debezium.filters import Filters
-from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read, without_tables
+from connectors.debezium.snapshot_progress import SnapshotProgress, parts_read, tables_read, without_tables
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.mysql.binlog.gtid import MySqlGtids, gtid_set
 from connectors.mysql.catalog import Catalog
@@ -205,7 +205,8 @@ class MySqlTask(CaptureTask[MySqlConfig]):
             raise
         self._done = {name: value for name, value in offset.items() if name not in ("snapshot", "snapshot_completed")}
         shapes = shapes if with_rows else []
-        self._snapshot = Snapshot(config, shapes, readers, moment, self._headers, self._origin)
+        by_key = self._read_by_key(catalog, parts_read(self._offset) if resumed else {})
+        self._snapshot = Snapshot(config, shapes, readers, moment, self._headers, self._origin, by_key)
         estimates = {".".join(name): rows.get(name) for name in captured}
         progress = SnapshotProgress(
             {name: estimates[name] for name in self._snapshot.tables}, before & estimates.keys()
@@ -216,6 +217,15 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         tables = {shape.layout.topic: shape.table.full_name for shape in shapes}
         self._take_tables(pieces, tables, progress, in_order=config.snapshot_threads == 1)
         return [batch.replace(source_partition=self._partition, source_offset=dict(self._offset)) for batch in told]
+
+    def _read_by_key(self, catalog: Catalog, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """The tables within which an interrupted snapshot can go on, and where. A row that gets another key is in the log as a whole,
+        unless the log leaves out columns.
+        """
+        if not catalog.whole_rows_logged():
+            return {}
+        names = map(".".join, catalog.clustered())
+        return {name: parts.get(name) for name in names}
 
     def _position_of(self, moment: Moment) -> dict[str, Any]:
         made: dict[str, Any] = {"file": moment.file, "pos": moment.position, "ts_sec": moment.micros // 1_000_000}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from connect.api import Check, KeyType, Problem, Visible, at_least, config, key, one_of, time_zone
-from connectors.objects.formats import FORMATS, FormatOptions
+from connectors.objects.formats import FORMATS, RESTORABLE, FormatOptions
 from connectors.objects.joda import problem_of
 
 __all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "separator_of"]
@@ -45,6 +45,20 @@ def separator_of(text: str | None) -> bytes:
     return b"\n" if text is None else text.encode().decode("unicode_escape").encode()
 
 
+def _delimiter(value: str) -> str | None:
+    if len(_character(value)) == 1 and _character(value) not in '"\r\n' and _character(value).isascii():
+        return None
+    return "should be a character other than a quote or the end of a line, such as ; or \\t"
+
+
+def _character(value: str) -> str:
+    return "\t" if value == "\\t" else value
+
+
+def _null_text(value: str) -> str | None:
+    return "should have no quote and no end of a line" if {*value} & {*'"\r\n'} else None
+
+
 @config
 class ObjectSinkConfig:
     """In which format records are stored, under which names, and when a file is complete."""
@@ -53,7 +67,7 @@ class ObjectSinkConfig:
         "format.class",
         type=KeyType.CLASS,
         check=class_of(*FORMATS),
-        doc="The format of files: AvroFormat, JsonFormat (JSON lines), ParquetFormat or ByteArrayFormat.",
+        doc="The format of files: AvroFormat, JsonFormat (JSON lines), ParquetFormat, CsvFormat, TsvFormat or ByteArrayFormat.",
         importance="high",
         group="Connector",
     )
@@ -134,6 +148,38 @@ class ObjectSinkConfig:
         doc="How JSON files hold decimals: base64 of the unscaled bytes, or numbers.",
         group="Connector",
     )
+    csv_header: bool = key(
+        "format.csv.header",
+        default=True,
+        doc="Whether the first line of CsvFormat's and TsvFormat's files has the names of columns.",
+        importance="low",
+        group="Connector",
+    )
+    csv_delimiter: str = key(
+        "format.csv.delimiter",
+        default=",",
+        check=_delimiter,
+        doc="The character between the cells of CsvFormat, as itself or as \\t; TsvFormat has tabs.",
+        importance="low",
+        group="Connector",
+        keep_blanks=True,
+    )
+    csv_null: str = key(
+        "format.csv.null",
+        default="",
+        check=_null_text,
+        doc="The text of a null in CsvFormat and TsvFormat, such as \\N. The same text as a value is quoted.",
+        importance="low",
+        group="Connector",
+    )
+    csv_nested: str = key(
+        "format.csv.nested",
+        default="fail",
+        check=one_of("fail", "json", ignore_case=True),
+        doc="What to do with arrays, maps and structs in CsvFormat and TsvFormat: fail, or write them as JSON.",
+        importance="low",
+        group="Connector",
+    )
     raw_extension: str = key(
         "format.bytearray.extension",
         default=".bin",
@@ -183,7 +229,7 @@ class ObjectSinkConfig:
         "keys.format.class",
         default="io.confluent.connect.s3.format.avro.AvroFormat",
         type=KeyType.CLASS,
-        check=class_of(*FORMATS),
+        check=class_of(*RESTORABLE),
         doc="The format of files of keys.",
         importance="low",
         group="Storage",
@@ -292,6 +338,9 @@ class ObjectSinkConfig:
         group="Partitioner",
     )
 
+    compression = "none"
+    compression_level = -1
+
     @property
     def partitioner(self) -> str:
         return self.partitioner_class.rpartition(".")[2]
@@ -307,8 +356,14 @@ class ObjectSinkConfig:
             parquet_codec=self.parquet_codec,
             avro_codec=self.avro_codec,
             decimal_format=self.decimal_format,
+            csv_header=self.csv_header,
+            csv_delimiter=_character(self.csv_delimiter),
+            csv_null=self.csv_null,
+            csv_nested=self.csv_nested,
             raw_extension=self.raw_extension,
             raw_separator=separator_of(self.raw_separator),
+            compression=self.compression,
+            compression_level=self.compression_level,
         )
 
     @property

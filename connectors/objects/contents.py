@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from itertools import groupby, islice, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from connect.api import ConnectError, DataError, RecordBatch, SinkContents, TargetRows, TopicPartition
 from connectors.objects.beside import Beside
@@ -124,10 +125,11 @@ def _is(name: str, extension: str) -> bool:
 
 
 def _values(name: str, file: BinaryIO, file_format: FileFormat, stored: Beside | None) -> Iterator[Any]:
+    unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if name.endswith(".gz") else file
     try:
-        for chunk in file_format.read(file):
+        for chunk in file_format.read(unpacked):
             yield from _plain(chunk if stored is None else stored.unwrapped(chunk))
-    except DataError as error:
+    except (DataError, gzip.BadGzipFile, EOFError) as error:
         raise ConnectError(f"{name} cannot be read: {error}") from error
 
 

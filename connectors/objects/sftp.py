@@ -9,14 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from connect.api import ConnectError, MissingExtra, Password, Problem, RetriableConnectError, config, key, require_file
+from connect.api import (
+    ConnectError,
+    KeyType,
+    MissingExtra,
+    Password,
+    Problem,
+    RetriableConnectError,
+    between,
+    config,
+    key,
+    require_file,
+)
 
 if TYPE_CHECKING:
-    from paramiko import SFTPClient, SFTPFile, SSHClient
+    from paramiko import PKey, SFTPClient, SFTPFile, SSHClient
 
-__all__ = ["RemoteFile", "Sftp", "SftpKeys", "aside", "url_problems"]
+__all__ = ["RemoteFile", "Sftp", "SftpKeys", "SftpServerKeys", "aside", "url_problems"]
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _TIMEOUT_S: Final = 30.0
@@ -35,6 +46,12 @@ class SftpKeys:
     sftp_passphrase: Password = key(
         "tls.passphrase", default=Password(""), doc="The passphrase of that key.", group=_SFTP
     )
+    sftp_private_key_text: Password = key(
+        "tls.private.key",
+        default=Password(""),
+        doc="Such a private key itself, in place of tls.pemfile; \\n and \\r\\n are ends of lines.",
+        group=_SFTP,
+    )
     sftp_known_hosts: str = key(
         "sftp.known.hosts",
         default="",
@@ -42,6 +59,42 @@ class SftpKeys:
         "it is refused.",
         group=_SFTP,
     )
+
+
+def _no_kerberos(value: str) -> str | None:
+    return "is not supported: log in with sftp.password or tls.pemfile" if value else None
+
+
+@config
+class SftpServerKeys:
+    """Where the server is, in Confluent's words, and their keys that say nothing here."""
+
+    sftp_host: str = key("sftp.host", default="localhost", doc="The server.", importance="high", group=_SFTP)
+    sftp_port: int = key(
+        "sftp.port", default=22, type=KeyType.INT, check=between(1, 65535), doc="The server's port.", group=_SFTP
+    )
+    sftp_public_key: str = key(
+        "tls.public.key",
+        default="",
+        doc="Accepted for compatibility: the private key says it.",
+        importance="low",
+        group=_SFTP,
+    )
+    sftp_keytab: str = key(
+        "kerberos.keytab.path",
+        default="",
+        check=_no_kerberos,
+        doc="Logins by Kerberos are not supported.",
+        importance="low",
+        group=_SFTP,
+    )
+    sftp_principal: str = key(
+        "kerberos.user.principal", default="", check=_no_kerberos, doc="Likewise.", importance="low", group=_SFTP
+    )
+
+    def url_of(self, path: str) -> str:
+        """The URL of a path on the server; ``~`` begins one in the user's folder."""
+        return f"sftp://{self.sftp_host}:{self.sftp_port}/{quote(path.lstrip('/'))}"
 
 
 def url_problems(name: str, url: str | None) -> Iterator[Problem]:
@@ -70,6 +123,8 @@ class Sftp:
         """``url`` is ``sftp://user@host:port/path``."""
         parts = urlsplit(url)
         self.root = unquote(parts.path).rstrip("/")
+        if self.root == "/~" or self.root.startswith("/~/"):  # as curl has it: in the folder of the user
+            self.root = f".{self.root[2:]}"
         self._host, self._port = parts.hostname or "", parts.port or 22
         self._user = unquote(parts.username or "") or keys.sftp_user
         self.server = f"sftp://{parts.netloc}"
@@ -130,6 +185,7 @@ class Sftp:
                     self._user or None,
                     self._keys.sftp_password.reveal() or None,
                     key_filename=self._keys.sftp_private_key or None,
+                    pkey=self._private_key(),
                     passphrase=self._keys.sftp_passphrase.reveal() or None,
                     allow_agent=False,
                     look_for_keys=False,
@@ -146,6 +202,20 @@ class Sftp:
                 raise
             self._ssh, self._client = ssh, client
         return self._client
+
+    def _private_key(self) -> PKey | None:
+        import paramiko
+
+        text = self._keys.sftp_private_key_text.reveal().replace("\\r\\n", "\n").replace("\\n", "\n").strip()
+        if not text:
+            return None
+        passphrase = self._keys.sftp_passphrase.reveal() or None
+        for kind in (paramiko.Ed25519Key, paramiko.RSAKey, paramiko.ECDSAKey):
+            try:
+                return kind.from_private_key(io.StringIO(f"{text}\n"), passphrase)
+            except (paramiko.SSHException, ValueError):
+                continue
+        raise ConnectError("tls.private.key is no private key that can be read with tls.passphrase")
 
     def _require(self, file: str) -> None:
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import psycopg
@@ -23,6 +23,7 @@ from connectors.debezium.values import zero_of
 from connectors.postgres.changes import Transaction, source_column
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ArrowConnection, connect, database_errors, lsn_number
+from connectors.postgres.pieces import Part, Pieces, pieces_of
 from connectors.postgres.tables import Shape
 from connectors.postgres.types import selected
 
@@ -33,8 +34,14 @@ _AHEAD: Final = 3
 """The most blocks per reader that wait for the runtime."""
 
 
-_Item: TypeAlias = "tuple[Shape, pa.RecordBatch | None] | BaseException | None"
-"""What a reader passes on: rows; a shape with None after the last row of a statement; an error; None at its end."""
+_Item: TypeAlias = "tuple[Shape, pa.RecordBatch | _Ended] | BaseException | None"
+"""What a reader passes on: rows; a shape with the end of a statement after its last row; an error; None at its end."""
+
+
+class _Ended(NamedTuple):
+    """``block`` is the block of the table's file that the statement ended before, if it ended before one."""
+
+    block: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +117,25 @@ class Snapshot:
     """
 
     def __init__(
-        self, config: PostgresConfig, shapes: Sequence[Shape], moment: Moment, context: ContextHeaders
+        self,
+        config: PostgresConfig,
+        shapes: Sequence[Shape],
+        moment: Moment,
+        context: ContextHeaders,
+        parts: Mapping[str, Part] | None = None,
     ) -> None:
+        """``parts`` tells how far earlier attempts have read tables, by their full names. Without it nothing is
+        kept of parts.
+        """
         self._config, self._moment, self._context = config, moment, context
         tables = compiled(config.snapshot_tables)
         self._shapes = [s for s in shapes if not tables or any(p.fullmatch(s.table.full_name) for p in tables)]
         self._blocks: queue.Queue[_Item] = queue.Queue(_AHEAD * config.snapshot_threads)
         self._closing = threading.Event()
         self._connections: list[ArrowConnection] = []
-        self._work: queue.SimpleQueue[tuple[Shape, str]] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[tuple[Shape, str, int | None]] = queue.SimpleQueue()
+        self._parts, self._keeps_parts = parts or {}, parts is not None
+        self._pieces: dict[str, Pieces] = {}
         self._readers: list[threading.Thread] = []
         self._statements_left: Counter[str] = Counter()
 
@@ -138,44 +155,45 @@ class Snapshot:
                 connection.run(f"SET LOCAL lock_timeout = {self._config.snapshot_lock_timeout_ms}")
                 for shape in self._shapes:
                     connection.run(f"LOCK TABLE {shape.table.quoted} IN ACCESS SHARE MODE")
+        (view,) = self._connections[0].select("SELECT txid_snapshot_xmin(txid_current_snapshot())::int8 AS xmin")
+        xmin = int(view.column("xmin")[0].as_py())
         with connect(self._config) as asking:
             for shape in self._shapes:
-                for statement in self._statements(shape, asking):
+                for statement, end in self._statements(shape, asking, xmin):
                     self._statements_left[shape.table.full_name] += 1
-                    self._work.put((shape, statement))
+                    self._work.put((shape, statement, end))
         for connection in self._connections:
             reader = threading.Thread(target=self._read, args=(connection,), name="snapshot", daemon=True)
             self._readers.append(reader)
             reader.start()
 
-    def _statements(self, shape: Shape, connection: psycopg.Connection[Any]) -> Iterator[str]:
-        table = shape.table
+    def _statements(
+        self, shape: Shape, connection: psycopg.Connection[Any], xmin: int
+    ) -> Iterator[tuple[str, int | None]]:
+        table, config = shape.table, self._config
         if not shape.forms:
             return
-        own_select = self._config.snapshot_selects.get(table.full_name)
+        own_select = config.snapshot_selects.get(table.full_name)
         if own_select is not None:
-            yield f"SELECT {select_list(shape)} FROM ({own_select}) chosen"
+            yield f"SELECT {select_list(shape)} FROM ({own_select}) chosen", None
             return
         select = f"SELECT {select_list(shape)} FROM {table.quoted}"
-        parts = self._config.snapshot_threads * self._config.snapshot_parts
-        pages = 0
-        if self._config.snapshot_threads > 1 and table.kind == "r":
-            row = connection.execute(
-                "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::int", [table.oid]
-            ).fetchone()
-            pages = row[0] if row else 0
-        if pages < 8 * parts:
-            yield select
+        pieces = None
+        if table.kind == "r":
+            threads, parts = config.snapshot_threads, config.snapshot_threads * config.snapshot_parts
+            pieces = pieces_of(connection, table.oid, xmin, threads, parts, self._parts.get(table.full_name))
+        if pieces is None:
+            yield select, None
             return
-        bounds = [pages * i // parts for i in range(parts)]
-        for low, high in zip(bounds, [*bounds[1:], None], strict=True):
-            yield f"{select} WHERE ctid >= '({low},0)'" + (f" AND ctid < '({high},0)'" if high is not None else "")
+        self._pieces[table.full_name] = pieces
+        for condition, end in pieces.conditions:
+            yield f"{select} WHERE {condition}", end
 
     def _read(self, connection: ArrowConnection) -> None:
         try:
             while not self._closing.is_set():
                 try:
-                    shape, statement = self._work.get_nowait()
+                    shape, statement, end = self._work.get_nowait()
                 except queue.Empty:
                     break
                 for block in connection.select(statement):
@@ -183,7 +201,7 @@ class Snapshot:
                         self._put((shape, block.slice(start, _BLOCK_ROWS)))
                     if self._closing.is_set():
                         return
-                self._put((shape, None))
+                self._put((shape, _Ended(end)))
             self._put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are taken
             self._put(error)
@@ -196,10 +214,8 @@ class Snapshot:
             except queue.Full:
                 continue
 
-    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch | None] | None]:
-        """Blocks of rows, and a shape with None where a statement on its table has no more; None now and then while
-        nothing is ready.
-        """
+    def blocks(self, stopping: threading.Event) -> Iterator[tuple[Shape, pa.RecordBatch | _Ended] | None]:
+        """Blocks of rows, and a shape with the end of a statement on its table; None now and then while nothing is ready."""
         running = len(self._readers)
         while running and not stopping.is_set():
             try:
@@ -226,16 +242,17 @@ class Snapshot:
         for name in self.tables:
             if not self._statements_left[name]:
                 progress.ended(name)
+        for name, pieces in self._pieces.items():
+            if pieces.resumed is not None:
+                progress.reached(name, pieces.resumed)
         before = {**offset, **progress.members()}
         for item in self.blocks(stopping):
             if item is None:
                 yield []
                 continue
             shape, rows = item
-            if rows is None:
-                self._statements_left[shape.table.full_name] -= 1
-                if not self._statements_left[shape.table.full_name]:
-                    progress.ended(shape.table.full_name)
+            if isinstance(rows, _Ended):
+                self._end_statement(shape.table.full_name, rows, progress)
                 continue
             if pending is not None:
                 after = {**offset, **progress.members()}
@@ -249,6 +266,15 @@ class Snapshot:
             yield []
             return
         yield self._batches_of(pending, marks, before, done, ends_table=True, ends_all=True)
+
+    def _end_statement(self, name: str, ended: _Ended, progress: SnapshotProgress) -> None:
+        pieces = self._pieces.get(name)
+        part = None if pieces is None else pieces.ended(ended.block)
+        if part is not None and self._keeps_parts:
+            progress.reached(name, part)
+        self._statements_left[name] -= 1
+        if not self._statements_left[name]:
+            progress.ended(name)
 
     def _batches_of(
         self,

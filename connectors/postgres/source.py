@@ -21,13 +21,14 @@ from connect.api import (
     get_logger,
 )
 from connectors.debezium.filters import Filters
-from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read, without_tables
+from connectors.debezium.snapshot_progress import SnapshotProgress, parts_read, tables_read, without_tables
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.postgres.chunks import PostgresChunks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import ReplicationStream, abort, connect, database_errors
 from connectors.postgres.decoding import Decoder
 from connectors.postgres.large import WholeTransactions
+from connectors.postgres.pieces import part_of
 from connectors.postgres.setup import (
     Slot,
     drop_slot,
@@ -176,7 +177,9 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                 backwards = config.snapshot_order.lower() == "descending"
                 tables = sorted(tables, key=lambda table: rows[table.oid], reverse=backwards)
             shapes = [self._shapes.of(table) for table in tables]
-            self._snapshot = Snapshot(config, shapes, moment, self._headers)
+            told = parts_read(self._offset) if resumed else {}
+            parts = {name: part for name, value in told.items() if (part := part_of(value)) is not None}
+            self._snapshot = Snapshot(config, shapes, moment, self._headers, parts)
             self._snapshot.start()
         finally:
             if holder is not None:

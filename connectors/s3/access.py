@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from connect.api import KeyType, Password, Problem, at_least, config, family, key, keys_of, non_empty
+from connectors.objects.proxies import proxy_problems
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
 
@@ -158,13 +159,7 @@ class S3AccessConfig:
             yield Problem("s3.credentials.provider.sts.role.arn", f"{_ROLE} needs s3.credentials.provider.sts.role.arn")
         if self.provider == _ROLE:
             yield from role_problems(_ROLE, self.access_key)
-        try:
-            parts = urlsplit(self.proxy_url)
-            fits = not self.proxy_url or (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0)
-        except ValueError:
-            fits = False
-        if not fits:
-            yield Problem("s3.proxy.url", f"s3.proxy.url is {self.proxy_url!r}; it should look like http://proxy:3128")
+        yield from proxy_problems(self.proxy_url, "s3.proxy.url")
 
 
 def role_options(arn: str, session: str, external_id: str) -> dict[str, Any]:

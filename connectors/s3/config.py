@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 
 from connect.api import KeyType, Password, Problem, between, config, key, one_of
 from connectors.objects.config import ObjectSinkConfig
-from connectors.objects.formats import FormatOptions
 from connectors.s3.access import S3AccessConfig
 
 __all__ = ["S3SinkConfig"]
@@ -35,7 +33,7 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         "s3.compression.type",
         default="none",
         check=one_of("none", "gzip"),
-        doc="Compression of JSON and raw files.",
+        doc="Compression of JSON, CSV and raw files.",
         importance="low",
         group="S3",
     )
@@ -100,12 +98,6 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
         importance="high",
         group="S3",
     )
-
-    @property
-    def options(self) -> FormatOptions:
-        return dataclasses.replace(
-            super().options, compression=self.compression, compression_level=self.compression_level
-        )
 
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()

@@ -7,7 +7,7 @@ from typing import Final
 
 from connect.api import KeyType, Problem, at_least, config, key, one_of, valid_regex
 from connectors.objects.config import class_of, separator_of
-from connectors.objects.formats import FORMATS, FileFormat, FormatOptions, format_of
+from connectors.objects.formats import RESTORABLE, FileFormat, FormatOptions, format_of
 from connectors.s3.access import S3AccessConfig
 from connectors.s3.layouts import Backup, Layout, Objects
 
@@ -54,7 +54,7 @@ class S3SourceConfig(S3AccessConfig):
         "format.class",
         default=None,
         type=KeyType.CLASS,
-        check=class_of(*FORMATS),
+        check=class_of(*RESTORABLE),
         doc="The format of objects: AvroFormat, JsonFormat (JSON lines), ParquetFormat or ByteArrayFormat.",
         importance="high",
         group="Connector",
@@ -107,7 +107,7 @@ class S3SourceConfig(S3AccessConfig):
         "keys.format.class",
         default="io.confluent.connect.s3.format.avro.AvroFormat",
         type=KeyType.CLASS,
-        check=class_of(*FORMATS),
+        check=class_of(*RESTORABLE),
         doc="The format of objects with keys.",
         importance="low",
         group="Storage",

@@ -15,7 +15,7 @@ __all__ = ["SftpSinkConnector", "SftpSinkTask"]
 class SftpSinkTask(ObjectSinkTask[SftpSinkConfig]):
     @property
     def location(self) -> str:
-        return self.config.url
+        return self.config.location
 
     def make_store(self) -> Store:
         return _store(self.config)
@@ -27,10 +27,10 @@ class SftpSinkConnector(SinkConnector[SftpSinkConfig]):
 
     @classmethod
     def check(cls, config: SftpSinkConfig) -> Iterable[Problem]:
-        return store_problems(_store(config), "store.url")
+        return store_problems(_store(config), config.location_key)
 
 
 def _store(config: SftpSinkConfig) -> Store:
     from connectors.sftp.client import SftpStore
 
-    return SftpStore(config.url, config, config.topics_dir, config.logs_dir)
+    return SftpStore(config.location, config, config.topics_dir, config.logs_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import urllib.error
 import urllib.request
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connect.api import Record, Schema, SchemaType
+from connectors.azure.sink import AzureBlobStorageSinkConnector
 from connectors.delta.sink import DeltaSinkConnector
 from connectors.files.sink import FileStreamSinkConnector
 from connectors.hdfs.sink import HdfsSinkConnector
@@ -23,6 +25,7 @@ from connectors.local.sink import LocalSinkConnector
 from connectors.s3.sink import S3SinkConnector
 from connectors.sftp.sink import SftpSinkConnector
 from events.model.payloads import unframe
+from tests.servers.azure import AzureServer
 from tests.servers.hdfs import HdfsServer
 from tests.servers.s3 import S3Server
 from tests.support.delta import delta_rows, local_warehouse
@@ -31,6 +34,7 @@ from tests.support.iceberg import iceberg_rows, local_catalog
 from tests.support.sftp import sftp_server
 
 __all__ = [
+    "AzureTarget",
     "DeltaTarget",
     "EventTarget",
     "FileTarget",
@@ -41,6 +45,8 @@ __all__ = [
     "SftpTarget",
     "published",
 ]
+
+_numbers = itertools.count()
 
 
 class FileTarget:
@@ -158,6 +164,33 @@ class S3Target:
         return [
             json.loads(line)["id"] for path in self.folder.rglob("*.json") for line in path.read_text().splitlines()
         ]
+
+
+class AzureTarget:
+    connector_class = AzureBlobStorageSinkConnector
+    exactly_once = True
+
+    @pytest.fixture
+    def azure_url(self, azure_server: AzureServer) -> str:
+        """The address that the sink is given."""
+        return azure_server.endpoint_url
+
+    @pytest.fixture
+    def properties(self, azure_server: AzureServer, azure_url: str, tmp_path: Path) -> Mapping[str, str]:
+        self.server, self.container = azure_server, f"suite-{next(_numbers)}"
+        azure_server.create_container(self.container)
+        return {
+            "azblob.account.name": azure_server.account,
+            "azblob.account.key": azure_server.key,
+            "azblob.container.name": self.container,
+            "store.url": azure_url,
+            "format.class": "JsonFormat",
+            "flush.size": "4",
+        }
+
+    def read_back(self, properties: Mapping[str, str]) -> list[Any]:
+        blobs = self.server.blobs(self.container).values()
+        return [json.loads(line)["id"] for blob in blobs for line in blob.splitlines()]
 
 
 class HdfsTarget:

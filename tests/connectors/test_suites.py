@@ -16,6 +16,7 @@ from connectors.jdbc.sink import JdbcSinkConnector
 from connectors.jdbc.source import JdbcSourceConnector
 from tests.connectors.jdbc.sink_databases import DuckDbDatabase, PostgresDatabase, SinkDatabase, SqliteDatabase
 from tests.connectors.suite_targets import (
+    AzureTarget,
     DeltaTarget,
     FileTarget,
     HdfsTarget,
@@ -144,6 +145,13 @@ class TestIcebergSink(IcebergTarget, SinkSuite):
 
 @pytest.mark.servers
 class TestS3Sink(S3Target, SinkSuite):
+    pass
+
+
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long
+class TestAzureSink(AzureTarget, SinkSuite):
     pass
 
 

@@ -20,7 +20,7 @@ from tests.support.iceberg import iceberg_rows, local_catalog
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
 
-SEEDS, STRIKES, ROWS = effort(1, 20), effort(3, 15), effort(6_000, 60_000)
+SEEDS, STRIKES, ROWS = effort(1, 50), effort(3, 15), effort(6_000, 60_000)
 _SINK = {
     "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
     "iceberg.tables": "proof.rows",

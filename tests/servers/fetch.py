@@ -313,6 +313,7 @@ NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""
 _OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microsoft.sqlserver", "org.mariadb.jdbc")
 BY_NAME_ONLY: Final = {
+    "azurite": _node_clients,
     "mysql": _mysql,
     "clients-node": _node_clients,
     "clients-go": _clients_go,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.azure import AzureServer
 from tests.servers.fetch import ServerMissing
 from tests.servers.hdfs import HdfsServer
 from tests.servers.iceberg import IcebergRestServer
@@ -24,6 +25,7 @@ from tests.servers.tidegate_broker import TidegateBroker
 __all__ = [
     "apache_connect",
     "apache_kafka",
+    "azure_server",
     "hdfs_server",
     "iceberg_rest",
     "kafka_tools",
@@ -102,6 +104,12 @@ def mariadb_server() -> Iterator[MariaDbServer]:
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A running S3 server, shared by the session: use buckets of your own."""
     yield from _running(lambda: S3Server(_folder(tmp_path_factory, "s3")))
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """A running server with Azure's Blob API, shared by the session: use containers of your own."""
+    yield from _running(lambda: AzureServer(_folder(tmp_path_factory, "azure")))
 
 
 @pytest.fixture(scope="session")

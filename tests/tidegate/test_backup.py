@@ -290,6 +290,29 @@ def test_a_backup_in_s3(
 
 @pytest.mark.proof
 @pytest.mark.long
+@pytest.mark.servers
+def test_a_backup_in_azure(
+    tidegate_broker: Any, target: BrokerThread, azure_server: Any, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, topic = tidegate_broker.bootstrap_servers, "backed-azure"
+    azure_server.create_container("backups")
+    with Admin(ClientConfig(source)) as admin, BatchProducer(ClientConfig(source)) as producer:
+        admin.create_topics([NewTopic(topic, 1)])
+        producer.send(topic, b"k", b"v", [("h", None)])
+    place = f"az://backups/shop?endpoint=http://127.0.0.1:{azure_server.port}"
+    asked = ["backup", place, "--bootstrap-servers", source, "--topic", topic]
+    assert "give ?account_name=" in str(CliRunner().invoke(tidegate, asked).exception)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", azure_server.account)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", azure_server.key)
+    assert run(*asked)["written"] == 1
+    assert run(*asked)["written"] == 0
+    there = ("--bootstrap-servers", target.bootstrap_servers)
+    assert run("restore", place, *there, "--topic", topic, "--execute")["problems"] == []
+    assert contents(source, topic) == contents(target.bootstrap_servers, topic)
+
+
+@pytest.mark.proof
+@pytest.mark.long
 def test_a_platform_is_restored_with_its_connectors_and_events(tmp_path: Path) -> None:
     from tests.support.platform import running_platform, until
     from tests.support.platform import tidegate as command

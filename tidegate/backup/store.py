@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 from tidegate.kit.errors import TidegateError, UsageError
 
@@ -24,13 +26,19 @@ class BackupStore:
     """Files by their path below the place. Raises TidegateError with the path and the reason."""
 
     def __init__(self, location: str) -> None:
-        """A path, or a URI that pyarrow understands: ``s3://bucket/prefix?region=...&endpoint_override=...``, ``gs://``."""
+        """A path, a URI that pyarrow understands (``s3://bucket/prefix?region=...&endpoint_override=...``, ``gs://``), or
+        ``az://container/prefix``.
+        """
         import pyarrow as pa
         from pyarrow.fs import FileSystem, LocalFileSystem
 
         self.location = location
+        self._azure: _Azure | None = None
         try:
-            if "://" in location:
+            if location.startswith("az://"):
+                self._azure = _Azure(location)
+                self._system, self._root = self._azure.system(), self._azure.root
+            elif "://" in location:
                 self._system, self._root = FileSystem.from_uri(location)
             else:
                 self._system, self._root = LocalFileSystem(), str(Path(location).absolute())
@@ -55,6 +63,10 @@ class BackupStore:
         """A stream for a new file, which replaces one of that name when the block ends without an error."""
         path = self._path(name)
         with self._told("writing", name):
+            if self._azure is not None:
+                with self._azure.writing(path) as upload:
+                    yield upload
+                return
             if not self._local:
                 with self._system.open_output_stream(path) as stream:
                     yield stream
@@ -105,3 +117,51 @@ class BackupStore:
         with self._told("deleting", name):
             if self._system.get_file_info(self._path(name)).type is FileType.File:
                 self._system.delete_file(self._path(name))
+
+
+class _Azure:
+    """``az://container/prefix?account_name=...&endpoint=...``; keys come from the environment. pyarrow's own URIs take the account's
+    key as their password, where everybody sees it.
+
+    Raises ValueError for what is not known.
+    """
+
+    def __init__(self, location: str) -> None:
+        parts = urlsplit(location)
+        given = dict(parse_qsl(parts.query))
+        self._account = given.pop("account_name", "") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
+        self._endpoint = given.pop("endpoint", "")
+        self._container = parts.netloc
+        self.root = f"{parts.netloc}{parts.path}".rstrip("/")
+        if given:
+            raise ValueError(f"{', '.join(given)}: there are account_name and endpoint")
+        if not self._account:
+            raise ValueError("give ?account_name=, or AZURE_STORAGE_ACCOUNT_NAME in the environment")
+
+    def system(self) -> pyarrow.fs.FileSystem:
+        from pyarrow.fs import AzureFileSystem
+
+        endpoint = urlsplit(self._endpoint)
+        address: dict[str, str] = {}
+        if endpoint.netloc:
+            for service in ("blob", "dfs"):
+                address |= {
+                    f"{service}_storage_authority": endpoint.netloc,
+                    f"{service}_storage_scheme": endpoint.scheme,
+                }
+        return AzureFileSystem(self._account, account_key=os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"), **address)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[IO[bytes]]:
+        """pyarrow would show an empty blob until the stream is closed, so a whole file is uploaded by the client of the sinks."""
+        from connectors.objects.buckets import Bucket
+
+        settings = {"account_name": self._account}
+        if self._endpoint:
+            settings["endpoint"] = f"{self._endpoint.rstrip('/')}/{self._account}"
+        allow_http = {"allow_http": self._endpoint.startswith("http:")}
+        with tempfile.TemporaryDirectory(prefix="tidegate-backup-") as folder:
+            whole = Path(folder) / "whole"
+            with whole.open("wb") as stream:
+                yield stream
+            Bucket(f"az://{self._container}", settings, allow_http).put(path.removeprefix(f"{self._container}/"), whole)

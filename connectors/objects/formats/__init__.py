@@ -14,7 +14,7 @@ from connect.api import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "format_of"]
+__all__ = ["FORMATS", "RESTORABLE", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "format_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class FormatOptions:
     compression: str = "none"
     compression_level: int = -1
     decimal_format: str = "BASE64"
+    csv_header: bool = True
+    csv_delimiter: str = ","
+    csv_null: str = ""
+    csv_nested: str = "fail"
     raw_extension: str = ".bin"
     raw_separator: bytes = b"\n"
     raw_block_bytes: int | None = None
@@ -86,10 +90,14 @@ class FileFormat(ABC):
 FORMATS: Final[Mapping[str, str]] = {
     "AvroFormat": "avro:AvroFormat",
     "ByteArrayFormat": "raw:RawFormat",
+    "CsvFormat": "delimited:CsvFormat",
     "JsonFormat": "jsonl:JsonLinesFormat",
     "ParquetFormat": "parquet:ParquetFormat",
+    "TsvFormat": "delimited:TsvFormat",
 }
 """Where each format is defined, by the last part of the class names that ``format.class`` accepts."""
+RESTORABLE: Final = tuple(name for name in FORMATS if name not in ("CsvFormat", "TsvFormat"))
+"""Those whose values are the same when they are read back."""
 
 
 def format_of(class_name: str, options: FormatOptions) -> FileFormat:

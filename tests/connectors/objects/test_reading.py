@@ -241,7 +241,7 @@ def _whole(name: str, folders: pytest.TempPathFactory) -> bytes:
     if name not in _files:
         path = folders.mktemp("whole") / "f"
         raw = name == "ByteArrayFormat"
-        file = format_of(name, FormatOptions()).open(path, Schema(SchemaType.BYTES) if raw else ROW)
+        file = format_of(name, FormatOptions(csv_nested="json")).open(path, Schema(SchemaType.BYTES) if raw else ROW)
         file.write(pa.array([b"one", b"two"]) if raw else rows(20))
         file.close()
         _files[name] = path.read_bytes()

@@ -12,6 +12,7 @@ import pytest
 
 from connect.api import ConnectError, RetriableConnectError, TopicPartition
 from connect.bench import Bench
+from connectors import CONNECTORS
 from connectors.folders.source import FileSourceConnector
 from connectors.sftp.config import SftpSinkConfig
 from connectors.sftp.sink import SftpSinkConnector
@@ -178,3 +179,107 @@ def test_a_url_with_a_password_is_refused_and_a_missing_folder_is_told(server: S
             parse(FileSourceConnector.config_class, {**source_bench(server).properties, name: f"{secret}/x"})
     with source_bench(server).task() as running, pytest.raises(ConnectError, match="there is no folder sftp://"):
         running.task.poll()
+
+
+LONG = [pytest.mark.proof, pytest.mark.long]
+CONFLUENT = {"confluent.license": "", "confluent.topic.bootstrap.servers": "broker:9092", "tasks.max": "1"}
+
+
+def confluent_server(server: SftpServer) -> dict[str, str]:
+    login = {"sftp.username": "user", "sftp.password": server.access["sftp.password"]}
+    known = {"sftp.known.hosts": server.access["sftp.known.hosts"]}
+    return {"sftp.host": "127.0.0.1", "sftp.port": str(server.port), **login, **known, **CONFLUENT}
+
+
+@pytest.mark.parametrize("key", ["", "plain", pytest.param("phrase", marks=LONG)])
+def test_confluents_sink_runs_unchanged(server: SftpServer, key: str) -> None:
+    import asyncssh
+
+    login = {}
+    if key:
+        text = server.key.read_text()
+        if key == "plain":
+            text = asyncssh.import_private_key(text, "phrase").export_private_key().decode()
+        login = {"sftp.password": "", "tls.private.key": text.replace("\n", "\\r\\n"), "tls.public.key": "ssh-rsa x"}
+        login |= {"tls.passphrase": "phrase"} if key == "phrase" else {}
+    properties = {
+        "topics": "events",
+        "partitioner.class": "io.confluent.connect.storage.partitioner.DefaultPartitioner",
+        "schema.generator.class": "io.confluent.connect.storage.hive.schema.DefaultSchemaGenerator",
+        "flush.size": "3",
+        "schema.compatibility": "NONE",
+        "format.class": "io.confluent.connect.sftp.sink.format.csv.CsvFormat",
+        "storage.class": "io.confluent.connect.sftp.sink.storage.SftpSinkStorage",
+        "sftp.working.dir": "/upload",
+        **confluent_server(server),
+        **login,
+    }
+    made = Bench(SftpSinkConnector, properties)
+    assert list(SftpSinkConnector.check(parse(SftpSinkConfig, properties))) == []
+    with made.sink(P0) as running:
+        running.task.put([batch([row(n) for n in range(7)])])
+    names = [name for name in files_below(server.root / "upload") if not name.startswith("_logs")]
+    assert names == [f"topics/events/partition=0/events+0+000000000{n}.csv" for n in (0, 3)]
+
+
+def test_a_path_may_begin_in_the_users_folder(server: SftpServer) -> None:
+    properties = {"topics": "events", "format.class": "JsonFormat", "flush.size": "3", **confluent_server(server)}
+    with Bench(SftpSinkConnector, properties | {"sftp.working.dir": "~/upload"}).sink(P0) as running:
+        running.task.put([batch([row(n) for n in range(3)])])
+    assert (server.root / "upload/topics/events/partition=0/events+0+0000000000.json").is_file()
+    for wrong, problem in (
+        ({"sftp.working.dir": "upload"}, "should be a whole path, or begin with ~"),
+        ({"sftp.working.dir": "~", "store.url": f"{server.url}/x"}, "give store.url, or sftp.host"),
+        ({"sftp.working.dir": "~", "kerberos.keytab.path": "/k"}, "log in with sftp.password or tls.pemfile"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            parse(SftpSinkConfig, properties | wrong)
+
+
+SCHEMA = '{"name":"User","type":"STRUCT","isOptional":false,"fieldSchemas":{"id":{"type":"INT64","isOptional":false},"name":{"type":"STRING","isOptional":true}}}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "content", "expected"),
+    [
+        ("Csv", {"csv.first.row.as.header": "true", "schema.generation.enabled": "true"}, "id,name\n1,x\n",
+         {"id": "1", "name": "x"}),
+        ("Csv", {"csv.first.row.as.header": "false", "value.schema": SCHEMA, "csv.separator.char": "9"}, "1\tx\n",
+         {"id": 1, "name": "x"}),
+        pytest.param("Json", {"value.schema": SCHEMA}, '{"id":1,"name":"x"}\n', {"id": 1, "name": "x"}, marks=LONG),
+        pytest.param("SchemaLessJson", {}, '{"id":1,"name":"x"}\n', '{"id":1,"name":"x"}', marks=LONG),
+        pytest.param("BinaryFile", {}, "any", b"any", marks=LONG),
+        ("Generic", {"input.file.parser.format": "SCHEMALESS_JSON"}, '{"id":1}\n', '{"id":1}'),
+    ],
+)  # fmt: skip
+def test_confluents_sources_run_unchanged(
+    server: SftpServer, kind: str, more: dict[str, str], content: str, expected: object
+) -> None:
+    for folder in ("input", "error", "finished"):
+        (server.root / "upload" / folder).mkdir(parents=True)
+    (server.root / "upload/input/source.data").write_text(content)
+    properties = {
+        "topics": "test_sftp_sink",
+        "cleanup.policy": "MOVE",
+        "empty.poll.wait.ms": "1",
+        "behavior.on.error": "IGNORE",
+        "input.path": "/upload/input",
+        "error.path": "/upload/error",
+        "finished.path": "/upload/finished",
+        "input.file.pattern": "source.data",
+        "kafka.topic": "sftp-testing-topic",
+        **confluent_server(server),
+        **more,
+    }
+    (plugin,) = (each for each in CONNECTORS if f"io.confluent.connect.sftp.Sftp{kind}SourceConnector" in each.names)
+    connector_class = plugin.load()
+    config = parse(connector_class.config_class, properties)
+    assert list(connector_class.check(config)) == []
+    made = Bench(connector_class, properties)
+    with made.task() as running:
+        batches = polled(running)
+        assert [(each.topic, *each.values.to_pylist()) for each in batches if len(each)] == [
+            ("sftp-testing-topic", expected)
+        ]
+        committed(made, running, batches)
+    assert files_below(server.root / "upload") == ["finished/source.data"]

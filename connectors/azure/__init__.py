@@ -1,0 +1,1 @@
+"""Stores records as blobs in containers of Azure Blob Storage."""

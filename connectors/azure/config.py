@@ -1,0 +1,143 @@
+"""Keys of the Azure Blob Storage sink: Confluent's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from connect.api import KeyType, Password, Problem, at_least, between, config, inherited, key, non_empty, one_of
+from connectors.objects.azure import AzureKeys, azure_problems, azure_settings
+from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.proxies import proxy_options, proxy_problems
+
+__all__ = ["AzureBlobSinkConfig"]
+
+_UNUSED = "Accepted for compatibility"
+
+
+@config
+class AzureBlobSinkConfig(ObjectSinkConfig, AzureKeys):
+    """Which container, and how it is reached."""
+
+    azure_account: str = inherited(check=non_empty, doc="The storage account.", default="", importance="high")
+    container: str = key(
+        "azblob.container.name",
+        default="default",
+        check=non_empty,
+        doc="The container. It must be there.",
+        group="Azure",
+    )
+    url: str | None = key(
+        "store.url",
+        default=None,
+        doc="Address of a server other than Azure's, with the account: http://127.0.0.1:10000/devstoreaccount1.",
+        group="Azure",
+    )
+    compression: str = key(
+        "az.compression.type",
+        default="none",
+        check=one_of("none", "gzip"),
+        doc="Compression of JSON, CSV and raw files.",
+        importance="low",
+        group="Azure",
+    )
+    compression_level: int = key(
+        "az.compression.level",
+        default=-1,
+        type=KeyType.INT,
+        check=between(-1, 9),
+        doc="From 0, none, to 9, best; -1 for the default.",
+        importance="low",
+        group="Azure",
+    )
+    retries: int = key(
+        "azblob.retry.retries",
+        default=3,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How often a failed request is repeated before the worker's own retries.",
+        group="Azure",
+    )
+    timeout_ms: int = key(
+        "azblob.connection.timeout.ms",
+        default=30_000,
+        check=at_least(1),
+        doc="The most milliseconds of one request: files go in blocks of 8 MiB.",
+        group="Azure",
+    )
+    proxy_url: str = key(
+        "azblob.proxy.url",
+        default="",
+        doc="The HTTP proxy to go through, such as http://proxy:3128.",
+        importance="low",
+        group="Azure",
+    )
+    proxy_user: str = key("azblob.proxy.user", default="", doc="The proxy's user.", importance="low", group="Azure")
+    proxy_password: Password = key(
+        "azblob.proxy.password", default=Password(""), doc="That user's password.", importance="low", group="Azure"
+    )
+    block_size: int = key(
+        "azblob.block.size",
+        default=26_214_400,
+        type=KeyType.INT,
+        check=between(5_242_880, 104_857_600),
+        doc=f"{_UNUSED}: files go in blocks of 8 MiB.",
+        importance="low",
+        group="Azure",
+    )
+    retry_type: str = key(
+        "azblob.retry.type",
+        default="EXPONENTIAL",
+        check=one_of("EXPONENTIAL", "FIXED", ignore_case=True),
+        doc=f"{_UNUSED}: pauses grow.",
+        importance="low",
+        group="Azure",
+    )
+    backoff_ms: int = key(
+        "azblob.retry.backoff.ms",
+        default=4000,
+        check=at_least(0),
+        doc=f"{_UNUSED}: the client chooses its pauses.",
+        importance="low",
+        group="Azure",
+    )
+    most_backoff_ms: int = key(
+        "azblob.retry.max.backoff.ms",
+        default=120_000,
+        check=at_least(1),
+        doc=f"{_UNUSED}, likewise.",
+        importance="low",
+        group="Azure",
+    )
+    secondary_host: str = key(
+        "azblob.retry.secondary.host",
+        default="",
+        doc=f"{_UNUSED}: a secondary host only reads.",
+        importance="low",
+        group="Azure",
+    )
+    storage_class: str = key(
+        "storage.class",
+        default="io.confluent.connect.azure.blob.storage.AzureBlobStorage",
+        type=KeyType.CLASS,
+        doc=f"{_UNUSED}: files always go to Azure.",
+        importance="low",
+        group="Azure",
+    )
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return azure_settings(self, self.url)
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        return {
+            "timeout": f"{self.timeout_ms}ms",
+            "allow_http": bool(self.url and self.url.startswith("http:")),
+            **proxy_options(self.proxy_url, self.proxy_user, self.proxy_password),
+        }
+
+    def problems(self) -> Iterable[Problem]:
+        yield from super().problems()
+        yield from azure_problems(self, self.url, "store.url")
+        yield from proxy_problems(self.proxy_url, "azblob.proxy.url")

@@ -1,0 +1,1 @@
+"""Stores records as objects in Google Cloud Storage."""

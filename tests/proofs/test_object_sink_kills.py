@@ -1,0 +1,78 @@
+"""Sinks to object stores under kill -9: task hosts, the worker, the store and the broker die at random while two tasks write files.
+
+In the end every record is in one file, once, in S3 and in Azure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.proofs import drawn_seed, effort
+from tests.proofs.sink_kills import Rows, killing, run
+from tests.servers.azure import AzureServer
+from tests.servers.fixtures import or_skip
+from tests.servers.s3 import S3Server
+from tests.support.buckets import bucket_on
+
+pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(3600)]
+
+SEEDS, STRIKES, ROWS = effort(1, 50), effort(3, 15), effort(6_000, 60_000)
+_SINK = {"format.class": "JsonFormat", "flush.size": "100", "rotate.interval.ms": "-1"}
+
+
+def rows(files: Iterable[bytes]) -> Rows:
+    lines = (json.loads(line) for file in files for line in file.splitlines())
+    return Counter((each["id"], each["n"]) for each in lines)
+
+
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_every_record_is_in_one_file_of_s3(number: int, tmp_path: Path) -> None:
+    server = S3Server(tmp_path / "s3")
+    server.start()
+    try:
+        with bucket_on(server) as bucket:
+            config = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", **_SINK, **bucket.access}
+            parties = {"S3": killing(server)}
+            run(
+                drawn_seed() + number,
+                tmp_path,
+                config,
+                parties,
+                lambda: rows(bucket.objects().values()),
+                strikes=STRIKES,
+                rows=ROWS,
+            )
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_every_record_is_in_one_blob_of_azure(number: int, tmp_path: Path) -> None:
+    server = or_skip(lambda: AzureServer(tmp_path / "azure"))
+    server.start()
+    try:
+        server.create_container("proof")
+        config = {
+            "connector.class": "io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector",
+            **_SINK,
+            "azblob.account.name": server.account,
+            "azblob.account.key": server.key,
+            "azblob.container.name": "proof",
+            "store.url": server.endpoint_url,
+        }
+        run(
+            drawn_seed() + number,
+            tmp_path,
+            config,
+            {},  # Azurite keeps the names of its blobs in memory for seconds: a killed one has lost what it confirmed
+            lambda: rows(server.blobs("proof").values()),
+            strikes=STRIKES,
+            rows=ROWS,
+        )
+    finally:
+        server.stop()
