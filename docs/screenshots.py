@@ -28,6 +28,7 @@ _PICTURES: Final = {
     "configuration-dark": "/connectors/orders-to-file/config",
     "dead-letters-light": "/dead-letters/orders-to-file",
     "records-dark": "/topics/users/records?text=region_5",
+    "lineage-light": "/lineage",
 }
 _SIZE: Final = {"width": 1280, "height": 800}
 _MOST_BYTES: Final = 120_000

@@ -10,11 +10,11 @@ __all__ = ["Picture", "PlacedNode", "drawn", "short_label"]
 
 T = TypeVar("T", bound=Hashable)
 
-WIDTH: Final = 210
+WIDTH: Final = 190
 HEIGHT: Final = 40
-_GAP_X, _GAP_Y, _EDGE = 70, 16, 4
+_GAP_X, _GAP_Y, _EDGE = 60, 16, 4
 _SWEEPS: Final = 4
-_LETTERS: Final = 28
+_LETTERS: Final = 27
 
 
 @dataclass(frozen=True)

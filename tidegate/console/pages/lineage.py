@@ -77,6 +77,7 @@ async def _show(visit: Visit) -> Response:
         link=_link,
         page_of=_page_of,
         label=short_label,
+        kind=_kind,
     )
 
 
@@ -90,6 +91,10 @@ async def _exported(visit: Visit) -> Response:
 def _link(node: Node, column: str = "") -> str:
     """The lineage of a node, or of a column of it."""
     return f"/lineage?{urlencode({'of': node.id, **({'column': column} if column else {})})}"
+
+
+def _kind(node: Node) -> str:
+    return "table or folder" if node.kind == "dataset" else node.kind
 
 
 def _page_of(node: Node) -> str:
