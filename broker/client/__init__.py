@@ -27,6 +27,7 @@ from broker.client.descriptions import (
     NewTopic,
     OffsetAndTimestamp,
     PartitionDescription,
+    ProducerDescription,
     TopicDescription,
 )
 from broker.client.errors import ClientClosed, ClientTimeout, IllegalUse, NotReachable
@@ -68,6 +69,7 @@ __all__ = [
     "PartitionDescription",
     "PatternType",
     "Permission",
+    "ProducerDescription",
     "RebalanceListener",
     "ResourceType",
     "TopicDescription",

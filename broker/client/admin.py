@@ -28,10 +28,16 @@ from broker.client.descriptions import (
     NewTopic,
     OffsetAndTimestamp,
     PartitionDescription,
+    ProducerDescription,
     TopicDescription,
 )
 from broker.client.errors import ClientTimeout
-from broker.client.requests import IncrementalAlterConfigsRequest, LogDirsRequest, TopicMetadataRequest
+from broker.client.requests import (
+    IncrementalAlterConfigsRequest,
+    LogDirsRequest,
+    ProducersRequest,
+    TopicMetadataRequest,
+)
 from broker.client.transactions_admin import TransactionsAdmin
 from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
@@ -163,18 +169,35 @@ class Admin(TransactionsAdmin):
                 result[key] = ConfigEntry(key, value, CONFIG_SOURCES.get(source, "UNKNOWN"), read_only, sensitive)
         return result
 
-    async def sizes(self, name: str) -> dict[int, int]:
-        """The bytes that each partition of a topic takes on the disk of its leader (DescribeLogDirs, KIP-113).
+    async def producers(self, name: str) -> list[ProducerDescription]:
+        """The producers that the partitions of a topic remember, by partition and id (DescribeProducers, KIP-664)."""
+        made = []
+        for leader, numbers in (await self._numbers_by_leader(name)).items():
+            answer = await self.ask(ProducersRequest([(name, numbers)]), node=leader, about=f"producers of {name}")
+            for _, partitions, *_ in answer.topics:
+                for number, code, message, active, *_ in partitions:
+                    check(code, f"producers of {name}-{number}", message)
+                    made += [
+                        ProducerDescription(number, id_, epoch, sequence, at_ms, start if start >= 0 else None)
+                        for id_, epoch, sequence, at_ms, _, start, *_ in active
+                    ]
+        return sorted(made, key=lambda producer: (producer.partition, producer.producer_id))
 
-        Raises ClusterAuthorizationFailed for users who may not describe the cluster.
-        """
+    async def _numbers_by_leader(self, name: str) -> dict[int, list[int]]:
         described = (await self.describe_topics([name]))[name]
         by_leader: dict[int, list[int]] = defaultdict(list)
         for partition in described.partitions:
             if partition.leader >= 0:
                 by_leader[partition.leader].append(partition.partition)
+        return by_leader
+
+    async def sizes(self, name: str) -> dict[int, int]:
+        """The bytes that each partition of a topic takes on the disk of its leader (DescribeLogDirs, KIP-113).
+
+        Raises ClusterAuthorizationFailed for users who may not describe the cluster.
+        """
         made: dict[int, int] = {}
-        for leader, numbers in by_leader.items():
+        for leader, numbers in (await self._numbers_by_leader(name)).items():
             request = LogDirsRequest([(name, numbers)])
             answer = await self.ask(request, node=leader, about=f"log directories of broker {leader}")
             for code, directory, topics in answer.results:

@@ -17,6 +17,7 @@ __all__ = [
     "NewTopic",
     "OffsetAndTimestamp",
     "PartitionDescription",
+    "ProducerDescription",
     "TopicDescription",
 ]
 
@@ -37,6 +38,21 @@ class PartitionDescription:
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerDescription:
+    """A producer that a partition remembers: an idempotent or a transactional one. ``last_sequence`` and ``last_ms`` are those of
+    its last batch, -1 if they are not known.
+    """
+
+    partition: int
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_ms: int
+    transaction_start: int | None
+    """The first offset of its open transaction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
-__all__ = ["IncrementalAlterConfigsRequest", "LogDirsRequest", "TopicMetadataRequest"]
+__all__ = ["IncrementalAlterConfigsRequest", "LogDirsRequest", "ProducersRequest", "TopicMetadataRequest"]
 
 
 class _Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]
@@ -209,3 +209,68 @@ class LogDirsRequest(Request[_LogDirsRequest]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_LogDirsRequest]) -> _LogDirsRequest:
         return request_struct_class(self._topics)
+
+
+class _ProducersResponse(Response):  # type: ignore[misc]
+    API_KEY = 61
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("name", CompactString("utf-8")),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition_index", Int32),
+                        ("error_code", Int16),
+                        ("error_message", CompactString("utf-8")),
+                        (
+                            "active_producers",
+                            CompactArray(
+                                ("producer_id", Int64),
+                                ("producer_epoch", Int32),
+                                ("last_sequence", Int32),
+                                ("last_timestamp", Int64),
+                                ("coordinator_epoch", Int32),
+                                ("current_txn_start_offset", Int64),
+                                ("tags", TaggedFields),
+                            ),
+                        ),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class _ProducersRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY = 61
+    API_VERSION = 0
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = _ProducersResponse
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(
+                ("name", CompactString("utf-8")), ("partition_indexes", CompactArray(Int32)), ("tags", TaggedFields)
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class ProducersRequest(Request[_ProducersRequest]):  # type: ignore[misc]
+    """DescribeProducers (KIP-664) of partitions by topic."""
+
+    API_KEY = 61
+
+    def __init__(self, topics: Sequence[tuple[str, Sequence[int]]]) -> None:
+        self._topics: list[tuple[str, list[int], dict[int, bytes]]] = [(topic, list(ids), {}) for topic, ids in topics]
+
+    def build(self, request_struct_class: type[_ProducersRequest]) -> _ProducersRequest:
+        return request_struct_class(self._topics, {})

@@ -87,7 +87,8 @@ def test_the_newest_records_of_all_partitions_come_first(visitor, orders):
         assert offsets == list(range(offsets[0], offsets[0] - 5, -1))
 
 
-def test_a_topic_shows_its_size(visitor, orders):
+def test_a_topic_shows_its_size_and_producers(visitor, orders):
+    assert '<th scope="col">Open transaction</th>' in visitor.get(f"/topics/{orders}/producers")
     page = visitor.get(f"/topics/{orders}")
     assert "<dt>Size</dt>" in page and re.search(r"<dt>Size</dt><dd>[1-9][\d,.]* (kB|MB)</dd>", page)
 

@@ -17,6 +17,7 @@ from broker.client.descriptions import (
     GroupListing,
     NewTopic,
     OffsetAndTimestamp,
+    ProducerDescription,
     TopicDescription,
 )
 from tidegate.kit.errors import TidegateError
@@ -71,6 +72,9 @@ class Admin:
 
     def describe_configs(self, name: str, *, resource: admin.Resource = "topic") -> dict[str, ConfigEntry]:
         return call(self._real.describe_configs(name, resource=resource))
+
+    def producers(self, name: str) -> list[ProducerDescription]:
+        return call(self._real.producers(name))
 
     def sizes(self, name: str) -> dict[int, int]:
         return call(self._real.sizes(name))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
 from broker.client import (
     Admin,
@@ -93,6 +94,21 @@ async def test_sizes_are_those_of_the_partitions(config: ClientConfig, topic: st
         sizes = await admin.sizes(topic)
     assert sizes[0] > 5000 and set(sizes) == set(range(len(sizes)))
     assert all(size == 0 for number, size in sizes.items() if number)
+
+
+async def test_producers_are_those_that_a_partition_remembers(config: ClientConfig, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": config.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"x", partition=0)
+    assert producer.flush(60) == 0
+    async with Admin(config) as admin:
+        (told,) = await admin.producers(topic)
+        assert (told.partition, told.last_sequence, told.transaction_start) == (0, 0, 0) and told.last_ms > 0
+        producer.commit_transaction(60)
+        async with asyncio.timeout(60):  # the marker is written after the answer
+            while (await admin.producers(topic))[0].transaction_start is not None:
+                await asyncio.sleep(0.05)
 
 
 async def test_partitions_are_added(config: ClientConfig, topic: str) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["routes", "topic_admin", "topic_path"]
 
 _MOST_GROUPS: Final = 200
+_MOST_PRODUCERS: Final = 200
 _OWN: Final = "DYNAMIC_TOPIC_CONFIG"
 
 
@@ -33,6 +34,7 @@ def routes(console: Console) -> list[Route]:
         console.route("/topics", _create, ["POST"]),
         console.route("/topics/{name}", _show),
         console.route("/topics/{name}/groups", _groups),
+        console.route("/topics/{name}/producers", _producers),
         console.route("/topics/{name}/configs", _set_config, ["POST"]),
         console.route("/topics/{name}/partitions", _add_partitions, ["POST"]),
         console.route("/topics/{name}/delete-records", _delete_records, ["POST"]),
@@ -183,6 +185,18 @@ async def _groups(visit: Visit) -> Response:
         if rows
     ]
     return visit.page("topic_groups.html", rows=rows, left_out=len(listed) - len(looked_at))
+
+
+async def _producers(visit: Visit) -> Response:
+    """The part of a topic's page with its producers."""
+    from broker.client.errors import TopicAuthorizationFailed, UnsupportedVersion
+
+    async with topic_admin(visit) as admin:
+        try:
+            rows, refused = await admin.producers(visit.parameters["name"]), ""
+        except (TopicAuthorizationFailed, UnsupportedVersion) as error:
+            rows, refused = [], error.message
+    return visit.page("topic_producers.html", rows=rows[:_MOST_PRODUCERS], found=len(rows), refused=refused)
 
 
 async def _set_config(visit: Visit) -> Response:
