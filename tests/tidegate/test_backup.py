@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -187,10 +188,10 @@ def test_a_backup_of_ours_is_restored_to_apache_kafka(
     there = ("--bootstrap-servers", apache_kafka.bootstrap_servers)
     with Admin(ClientConfig(source)) as admin, BatchProducer(ClientConfig(source)) as producer:
         admin.create_topics([NewTopic(topic, 1, configs={"retention.ms": "1000000000"})])
+        began_ms = int(time.time() * 1000)  # what is older than its retention goes at any time
         for n in range(20):
-            producer.send(
-                topic, None if n % 3 else b"k", None if n % 7 == 1 else b"v%d" % n, [("h", None)], timestamp_ms=n
-            )
+            key, value = None if n % 3 else b"k", None if n % 7 == 1 else b"v%d" % n
+            producer.send(topic, key, value, [("h", None)], timestamp_ms=began_ms + n)
         admin.delete_records({TopicPartition(topic, 0): 4})
         admin.alter_group_offsets("backed-apache", {TopicPartition(topic, 0): 9})
         admin.alter_share_group_offsets("backed-apache-share", {TopicPartition(topic, 0): 11})
