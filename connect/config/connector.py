@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -138,6 +139,13 @@ class LineageConfig:
         importance="low",
         group=_LINEAGE,
     )
+
+    def problems(self) -> Iterable[Problem]:
+        if self.told and importlib.util.find_spec("openlineage") is None:
+            yield Problem(
+                "openlineage.integration.enabled",
+                "openlineage.integration.enabled=true needs openlineage-python: pip install 'tidegate[lineage]'",
+            )
 
 
 @config
@@ -465,6 +473,7 @@ class SinkConfig(CommonConfig):
     cloud_key_format: str | None = _cloud_format("input.key.format", "key.converter")
 
     def problems(self) -> Iterable[Problem]:
+        yield from CommonConfig.problems(self)
         if self.topics and self.topics_regex:
             text = "topics and topics.regex are mutually exclusive options, but both are set."
             yield Problem("topics", f"Invalid value {','.join(self.topics)} for configuration topics: {text}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
 from connect.api import Dataset, RecordBatch, Schema, SchemaType, Task
 from connect.transforms.chain import TransformChain
@@ -14,6 +14,7 @@ __all__ = ["Flow", "FlowObserver", "Flows"]
 
 logger = get_logger(__name__)
 
+_Pairs: TypeAlias = tuple[tuple[str, str], ...]
 _MOST_FLOWS: Final = 1000
 """Of one task: a sink may write to as many tables as records name."""
 _MOST_SCHEMAS: Final = 50
@@ -67,13 +68,25 @@ class Flows:
         except Exception as error:  # noqa: BLE001 - a plugin's own code: records flow all the same
             logger.warning("a connector can't tell its dataset", topic=outer, error=str(error))
             dataset = None
-        flow = Flow(topic, dataset, columns, tuple(fields))
         known = self._told.get((topic, dataset))
-        if known == flow or (known is None and len(self._told) >= _MOST_FLOWS):
+        if known is None and len(self._told) >= _MOST_FLOWS:
+            return
+        flow = Flow(topic, dataset, columns, tuple(fields))
+        if known is not None:  # records of several schemas: each has moved its columns
+            flow = replace(
+                flow, columns=_united(known.columns, columns), fields=_united(known.fields, flow.fields) or ()
+            )
+        if known == flow:
             return
         self._told[topic, dataset] = flow
         for listener in self._listeners:
             listener(flow)
+
+
+def _united(known: _Pairs | None, more: _Pairs | None) -> _Pairs | None:
+    if known is None or more is None:
+        return known or more
+    return tuple(dict.fromkeys((*known, *more)))[:_MOST_FIELDS]
 
 
 class FlowObserver:

@@ -6,6 +6,7 @@ made it, so that no other reading of the text decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,7 +62,52 @@ _PLANS: Final = frozenset(
     }
 )
 """The nodes of a query's plan, by the names of their classes."""
-_REFUSED_FUNCTIONS: Final = frozenset({"java_method", "reflect", "try_reflect"})
+_GROUPS: Final = frozenset(
+    {
+        "agg_funcs",
+        "array_funcs",
+        "bitwise_funcs",
+        "collection_funcs",
+        "conditional_funcs",
+        "conversion_funcs",
+        "csv_funcs",
+        "datetime_funcs",
+        "generator_funcs",
+        "hash_funcs",
+        "json_funcs",
+        "lambda_funcs",
+        "map_funcs",
+        "math_funcs",
+        "predicate_funcs",
+        "st_funcs",
+        "string_funcs",
+        "struct_funcs",
+        "url_funcs",
+        "variant_funcs",
+        "window_funcs",
+    }
+)
+"""Groups of Spark's functions that work on values alone. Those of XML open the files and addresses that a document names."""
+_MORE_FUNCTIONS: Final = re.compile(
+    "(try_)?aes_.*|approx_top_k_estimate|assert_true|bitmap_.*|current_.*|hll_.*|kll_.*|monotonically_increasing_id|raise_error"
+    "|session_user|spark_partition_id|theta_.*|typeof|user|uuid|version"
+)
+"""Of the group of all others."""
+_TABLE_FUNCTIONS: Final = frozenset(
+    {
+        "explode",
+        "explode_outer",
+        "inline",
+        "inline_outer",
+        "json_tuple",
+        "posexplode",
+        "posexplode_outer",
+        "range",
+        "stack",
+        "variant_explode",
+        "variant_explode_outer",
+    }
+)
 _REFUSED_EXPRESSIONS: Final = frozenset({"ExpressionWithUnresolvedIdentifier"})
 """IDENTIFIER('...')(...) calls a function that nobody has seen."""
 
@@ -72,34 +118,52 @@ def require_query(spark: SparkSession, sql: str) -> None:
         raise ConnectError(f"the query has {len(sql):,} characters; at most {_MOST_CHARACTERS:,} are taken")
     session: Any = spark
     plan = session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    class_ = session._jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.PlanExpression")
-    _look(plan, class_)
+    _Look(session).through(plan)
 
 
-def _look(plan: Any, has_plan: Any) -> None:
-    """Without recursion: a query may be nested as deep as its parser goes."""
-    plans: list[Any] = [plan]
-    expressions: list[Any] = []
-    while plans or expressions:
-        if plans:
-            node = plans.pop()
+class _Look:
+    """Goes through a plan without recursion: a query may be nested as deep as its parser goes."""
+
+    def __init__(self, session: Any) -> None:
+        jvm = session._jvm
+        self._has_plan = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.PlanExpression")
+        self._registry = session._jsparkSession.sessionState().functionRegistry()
+        self._identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+
+    def through(self, plan: Any) -> None:
+        """Raises ConnectError for what is more than a query."""
+        plans: list[Any] = [plan]
+        expressions: list[Any] = []
+        while plans or expressions:
+            if plans:
+                node = plans.pop()
+                self._require_plan(node)
+                plans += [*_members(node.children()), *_members(node.innerChildren())]
+                expressions += _members(node.expressions())
+                continue
+            node = expressions.pop()
             name = _name(node)
-            if name not in _PLANS:
-                raise ConnectError(f"this is more than a query: {name} is not taken here, a SELECT over topics is")
-            plans += [*_members(node.children()), *_members(node.innerChildren())]
-            expressions += _members(node.expressions())
-            continue
-        node = expressions.pop()
+            if name == "UnresolvedFunction":
+                self._require_function(node.nameParts().last())
+            if name in _REFUSED_EXPRESSIONS:
+                raise ConnectError("IDENTIFIER(...) is not taken here as a function: write the function's name")
+            expressions += _members(node.children())
+            if self._has_plan.isInstance(node):
+                plans.append(node.plan())
+
+    def _require_plan(self, node: Any) -> None:
         name = _name(node)
-        if name == "UnresolvedFunction":
-            function = node.nameParts().last()
-            if function.lower() in _REFUSED_FUNCTIONS:
-                raise ConnectError(f"the function {function} is not taken here: it calls into Java")
-        if name in _REFUSED_EXPRESSIONS:
-            raise ConnectError("IDENTIFIER(...) is not taken here as a function: write the function's name")
-        expressions += _members(node.children())
-        if has_plan.isInstance(node):
-            plans.append(node.plan())
+        if name not in _PLANS:
+            raise ConnectError(f"this is more than a query: {name} is not taken here, a SELECT over topics is")
+        if name == "UnresolvedTableValuedFunction" and node.name().last().lower() not in _TABLE_FUNCTIONS:
+            raise ConnectError(f"the function {node.name().last()} is not taken here as a table")
+
+    def _require_function(self, name: str) -> None:
+        """Unknown functions are for Spark to name."""
+        known = self._registry.lookupFunction(self._identifier(name.lower()))
+        if known.isEmpty() or known.get().getGroup() in _GROUPS or _MORE_FUNCTIONS.fullmatch(name.lower()):
+            return
+        raise ConnectError(f"the function {name} is not taken here: it does more than work on values")
 
 
 def _name(node: Any) -> str:

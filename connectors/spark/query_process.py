@@ -109,7 +109,7 @@ class _Topics:
             try:
                 return self._spark.sql(self._query.sql)
             except AnalysisException as error:
-                view = (error.getMessageParameters() or {}).get("relationName", "").strip("`")
+                view = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
                 if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or not view or view in known:
                     raise
                 known.add(view)

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from connect.api import Dataset
+from connect.api import Dataset, Record, RecordBatch, Schema, SchemaType, SourceTask
+from connect.task.lineage import Flow, FlowObserver, Flows
+from connect.transforms.chain import TransformChain
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
 
@@ -136,6 +138,25 @@ def test_from_table_to_topic_to_table(worker, collector, tmp_path, tidegate_brok
     assert flows(worker, f"{name}-in") == [inside]
     worker.ask("DELETE", f"/connectors/{name}-out", expect=204)
     wait_until(lambda: [flow["connector"] for flow in flows(worker)] == [f"{name}-in"], "the flow gone")
+
+
+def test_columns_of_several_schemas_are_united():
+    def batch(*names: str) -> RecordBatch:
+        schema = Schema.struct(dict.fromkeys(names, Schema(SchemaType.STRING)))
+        return RecordBatch.from_records([Record("orders", dict.fromkeys(names, "x"), schema)])
+
+    class Shop(SourceTask[Any]):
+        def poll(self) -> list[RecordBatch]:
+            return []
+
+        def dataset(self, topic: str) -> Dataset:
+            return Dataset("sqlite:///shop.db", topic)
+
+    told: list[Flow] = []
+    observer = FlowObserver(Flows(Shop(None, None), told.append), TransformChain(), is_source=True)
+    for names in (("id",), ("id", "city"), ("id",), ("city",)):  # an old partition is read after a new one
+        observer.saw(batch(*names), batch(*names))
+    assert [flow.columns for flow in told] == [(("id", "id"),), (("id", "id"), ("city", "city"))]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,10 @@ def test_an_event_is_designed_by_a_form(visitor):
     wrong = visitor.post("/new-event", 400, **form | {"field.3.scale": "9"}, what="define")
     assert "precision 8 and scale 9 are not possible together" in wrong and 'value="Liters"' in wrong
     assert visitor.post("/new-event", 200, **form, what="more").count("API name of field") == 12
+    assert "give an API name" in visitor.post("/new-event", 400, **form | {"field.3.label": "Größe"}, what="define")
     assert visitor.post("/new-event", **form, what="define") == "/events/Tank_Level__e"
+    again = visitor.post("/new-event", 400, **form | {"field.3.label": ""}, what="define")
+    assert "There is an event Tank_Level__e already" in again
     page = visitor.get("/events/Tank_Level__e")
     assert "Tank__c" in page and "Liters" in page
     assert visitor.post("/events/Tank_Level__e/publish", **{"field.Tank__c": "A", "field.Liters__c": "1.5"})

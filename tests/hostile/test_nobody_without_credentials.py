@@ -107,6 +107,9 @@ def test_connect(platform: RunningPlatform) -> None:
         if method in ("GET", "HEAD") and path == "/tidegate/v1/connectors":
             assert method == "HEAD" or answer.json()["connectors"] == {}
             continue
+        if method in ("GET", "HEAD") and path == "/tidegate/v1/lineage":
+            assert method == "HEAD" or answer.json()["flows"] == []
+            continue
         assert answer.status_code == 403 or (harmless and "/x" not in path) or path.startswith("/connector-plugins"), (
             method,
             path,

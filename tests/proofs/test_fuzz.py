@@ -28,6 +28,7 @@ from tests.proofs.fuzz.requests import APIS, request
 from tests.proofs.fuzz.values import Names
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.leftovers import left_by_hostile_clients
 from tests.support.wire import receive_frame
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(3600)]
@@ -223,6 +224,9 @@ def broker(tmp_path: Path) -> Iterator[TidegateBroker]:
         yield running
     finally:
         running.stop()
+        for name in TOPICS:
+            for partition in (tmp_path / "log").glob(f"{name}-*"):
+                left_by_hostile_clients(partition)
 
 
 def made_topics(bootstrap_servers: str) -> Names:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from connect.config.connector import LineageConfig
 from connectors.debezium.accepted import given_without_effect
 from connectors.mysql.config import MariaDbConfig, MySqlConfig
 from connectors.postgres.config import PostgresConfig
@@ -22,7 +23,10 @@ _LISTED = Path(__file__).with_name("original_keys.txt").read_text().splitlines()
 def test_every_key_of_the_original_is_known(kind: str) -> None:
     names = [name for of, _, name in (line.partition(" ") for line in _LISTED) if of == kind]
     assert len(names) > 110
-    known = keys_of(CLASSES[kind]), [prefix for prefix, _ in families_of(CLASSES[kind])]
+    known = (
+        [*keys_of(CLASSES[kind]), *keys_of(LineageConfig)],
+        [prefix for prefix, _ in families_of(CLASSES[kind])],
+    )
     assert unknown_keys(names, *known) == []
 
 

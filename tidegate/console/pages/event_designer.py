@@ -60,8 +60,7 @@ async def _made(visit: Visit) -> Response:
         definition = _definition(form, rows)
         metadata = _metadata(definition)
         if what == "define":
-            client = visit.faces.events_client
-            await asyncio.to_thread(lambda: client().define_xml(definition.name, metadata))
+            await asyncio.to_thread(_define, visit, definition.name, metadata)
     except TidegateError as error:
         return _page(visit, form, rows, error=error.message)
     if what == "define":
@@ -69,6 +68,17 @@ async def _made(visit: Visit) -> Response:
         visit.audit("define event", platform_event=definition.name)
         return visit.redirect(f"/events/{quote(definition.name, safe='')}")
     return _page(visit, form, rows, metadata.decode())
+
+
+def _define(visit: Visit, name: str, metadata: bytes) -> None:
+    """Raises UsageError for an event that exists: to change it is for who knows what reads it."""
+    client = visit.faces.events_client()
+    if any(event["name"].lower() == name.lower() for event in client.events()):
+        raise UsageError(
+            f"There is an event {name} already, and this form makes new ones. `tidegate events define` changes it, once its "
+            "fields are in the metadata that you give"
+        )
+    client.define_xml(name, metadata)
 
 
 def _metadata(definition: EventDefinition) -> bytes:
@@ -84,6 +94,10 @@ def _definition(form: dict[str, str], rows: int) -> EventDefinition:
     name, label, description, behavior = (form.get(part, "").strip() for part in _WHOLE)
     if not label:
         raise UsageError("Label: it is empty")
+    if not name and not label.isascii():
+        raise UsageError(
+            f"API name: give one; of {label!r} none can be made, as it has letters, digits and underscores only"
+        )
     return EventDefinition(
         name=_with_suffix(name or label.replace(" ", "_"), "__e"),
         fields=tuple(_fields(form, rows)),
@@ -102,6 +116,11 @@ def _fields(form: dict[str, str], rows: int) -> list[EventField]:
         told = {part: form.get(f"field.{row}.{part}", "").strip() for part in _OF_FIELD}
         if not told["name"] and not told["label"]:
             continue
+        if not told["name"] and not told["label"].isascii():
+            raise UsageError(
+                f"Field {row + 1}: give an API name; of {told['label']!r} none can be made, as it has letters, digits and "
+                "underscores only"
+            )
         if told["type"] not in _TYPES:
             raise UsageError(f"Field {row + 1}: {told['type']!r} is no type; there are {', '.join(_TYPES)}")
         kind = FieldType(told["type"])
