@@ -25,7 +25,7 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 @click.group()
 def events() -> None:
-    """Define, list, publish and follow platform events; see to channels, subscriptions, triggers, users and connected apps."""
+    """Define, list, publish and follow platform events; manage channels, subscriptions, triggers, users and connected apps."""
 
 
 for group in (channels, subscriptions, entities, triggers, users, apps):

@@ -62,8 +62,10 @@ def _chosen(told: Lineage, what: str) -> list[Node]:
 def _print_trace(told: Lineage, nodes: list[Node], column: str, *, as_json: bool) -> None:
     known = [node for node in nodes if any(name == column for name, _, _ in told.columns(node))]
     if not known:
+        if not nodes:
+            raise UsageError("--column needs WHAT: the topic, table or folder that has the column")
         names = sorted({name for node in nodes for name, _, _ in told.columns(node)})
-        raise UsageError(f"no column {column} is known there; known are: {', '.join(names) or 'none (give WHAT)'}")
+        raise UsageError(f"no column {column} is known there; known are: {', '.join(names) or 'none'}")
     pairs = [pair for node in known for pair in told.trace((node, column))]
     if as_json:
         print_json([{"from": _column(a), "to": _column(b), "connector": name} for a, b, name in pairs])
