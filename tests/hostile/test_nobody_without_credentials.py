@@ -138,8 +138,8 @@ def test_registry(platform: RunningPlatform) -> None:
             assert answer.status_code == 403, (method, path, answer.text)
 
 
-EMPTY_PAGES = {"/topics/x/groups", "/topics/x/produce", "/topics/x/records"}
-"""Pages of the console that show nothing of a topic: forms, and the groups that the user may see."""
+EMPTY_PAGES = {"/topics/x/groups", "/topics/x/produce", "/topics/x/producers", "/topics/x/records"}
+"""Pages of the console that show nothing of a topic: forms, and the groups and producers that the user may see."""
 
 
 def test_console(platform: RunningPlatform) -> None:
