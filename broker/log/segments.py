@@ -93,7 +93,7 @@ class Segments(Sequence[Segment]):
             self.replace(self._all[deleted:])
 
     def close_files(self) -> None:
-        """Let go of the files, so that their space is free once they are removed. Who has a slice can finish reading it."""
+        """Close the files, so that their space is free once they are removed. A reader that has a slice can finish it."""
         for segment in self._all:
             segment.release()
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +34,8 @@ __all__ = ["OpenLineageEvents", "lineage_client", "pairs_of"]
 logger = get_logger(__name__)
 
 _MOST_WAITING: Final = 1000
+_LAST_S: Final = 1.0
+"""How long the end of a task waits for its last events. It has five seconds for all, after which it is cancelled."""
 _END_S: Final = 5.0
 _ENDS: Final = {TaskState.STOPPED: "COMPLETE", TaskState.FAILED: "FAIL"}
 
@@ -84,7 +88,9 @@ class OpenLineageEvents:
         self._kafka, self._is_source = kafka, is_source
         self._run = str(uuid4())
         self._flows: dict[tuple[str, Dataset | None], Flow] = {}
-        self._began = self._ended = False
+        self._began = False
+        self._ends: float | None = None
+        """The time, of the monotonic clock, after which nothing more is sent."""
         self._waiting: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._send, name=f"lineage of {job}", daemon=True)
         self._thread.start()
@@ -99,11 +105,18 @@ class OpenLineageEvents:
             self.close()
 
     def close(self) -> None:
-        """Send what waits, within five seconds. May be called again."""
-        if not self._ended:
-            self._ended = True
-            self._waiting.put(None)
-            self._thread.join(_END_S)
+        """Wait a second for the last events to be sent; the thread goes on for a few more. May be called again."""
+        if self._ends is not None:
+            return
+        self._ends = time.monotonic() + _END_S
+        while True:
+            try:
+                self._waiting.put_nowait(None)
+                break
+            except queue.Full:
+                with suppress(queue.Empty):
+                    self._waiting.get_nowait()
+        self._thread.join(_LAST_S)
 
     def on_flow(self, flow: Flow) -> None:
         self._flows[flow.topic, flow.dataset] = flow
@@ -116,14 +129,14 @@ class OpenLineageEvents:
             logger.warning("an event of lineage is left out: too many wait", job=self._job, kind=kind)
 
     def _send(self) -> None:
-        while (item := self._waiting.get()) is not None:
+        while (item := self._waiting.get()) is not None and (self._ends is None or time.monotonic() < self._ends):
             try:
                 self._client.emit(self._event(*item))
             except Exception as error:  # noqa: BLE001 - a lineage that is not told stops no record
                 logger.warning("OpenLineage was not told", job=self._job, kind=item[0], error=str(error))
         self._client.close(_END_S)
 
-    def _event(self, kind: str, flows: Sequence[Flow], time: str, error: BaseException | None) -> Any:
+    def _event(self, kind: str, flows: Sequence[Flow], at: str, error: BaseException | None) -> Any:
         from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
         from openlineage.client.facet_v2 import error_message_run, processing_engine_run
 
@@ -139,7 +152,7 @@ class OpenLineageEvents:
         for flow in flows:
             self._add(flow, inputs, outputs)
         return RunEvent(
-            eventTime=time,
+            eventTime=at,
             eventType=RunState[kind],
             run=Run(self._run, facets),
             job=Job(self._namespace, self._job, self._job_facets()),

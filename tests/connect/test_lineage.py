@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 import threading
 import uuid
@@ -12,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openlineage.client import OpenLineageClient
 
 from connect.api import Dataset, Record, RecordBatch, Schema, SchemaType, SourceTask
+from connect.config.connector import LineageConfig
+from connect.task.lifecycle import TaskState
 from connect.task.lineage import Flow, FlowObserver, Flows
+from connect.task.open_lineage import OpenLineageEvents
 from connect.transforms.chain import TransformChain
 from tests.servers.process import wait_until
 from tests.support.worker import ConnectWorker
+from tidegate.kit.config import parse
 
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 REPLACE = "org.apache.kafka.connect.transforms.ReplaceField$Value"
@@ -138,6 +144,22 @@ def test_from_table_to_topic_to_table(worker, collector, tmp_path, tidegate_brok
     assert flows(worker, f"{name}-in") == [inside]
     worker.ask("DELETE", f"/connectors/{name}-out", expect=204)
     wait_until(lambda: [flow["connector"] for flow in flows(worker)] == [f"{name}-in"], "the flow gone")
+
+
+def test_a_server_that_does_not_answer_holds_no_task_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
+        client = OpenLineageClient(
+            config={"transport": {"type": "http", "url": f"http://127.0.0.1:{silent.getsockname()[1]}"}}
+        )
+        about = {"job": "a.0", "namespace": "a", "kafka": "kafka://a:1", "is_source": True}
+        events = OpenLineageEvents(parse(LineageConfig, {}), client, **about)
+        events.on_state(TaskState.RUNNING, None)
+        for number in range(2000):  # more than may wait
+            events.on_flow(Flow(f"t{number}", None, None))
+        events.on_state(TaskState.STOPPED, None)
+        assert events._thread.is_alive(), "the end of the task waits for the server"
+    events._thread.join(60)
+    assert not events._thread.is_alive(), "the thread stays"
 
 
 def test_columns_of_several_schemas_are_united():
