@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connect.config.cloud_keys import CLOUD_FORMATS, OLD_CLOUD_FORMAT
-from tidegate.kit.config import KeyType, at_least, config, distinct, family, key, non_empty, one_of, valid_regex
+from tidegate.kit.config import KeyType, at_least, config, distinct, family, key, non_empty, one_of, pairs, valid_regex
 from tidegate.kit.errors import Problem
 from tidegate.kit.java_regex import JavaRegex
 
@@ -77,11 +76,6 @@ def _version(plugin: str, display_name: str) -> Any:
     )
 
 
-def _pairs(value: list[str]) -> str | None:
-    wrong = next((item for item in value if not re.fullmatch(r"[^=]+=[^=]+", item)), None)
-    return None if wrong is None else f"{wrong!r} should be a key and its value, as in k1=v1,k2=v2"
-
-
 @config
 class LineageConfig:
     """Debezium's keys for OpenLineage, here of every connector."""
@@ -118,7 +112,7 @@ class LineageConfig:
         "openlineage.integration.job.tags",
         default=[],
         aliases=("openlineage.integration.tags",),
-        check=_pairs,
+        check=pairs,
         doc="Tags of the jobs: k1=v1,k2=v2.",
         importance="low",
         group=_LINEAGE,
@@ -127,7 +121,7 @@ class LineageConfig:
         "openlineage.integration.job.owners",
         default=[],
         aliases=("openlineage.integration.owners",),
-        check=_pairs,
+        check=pairs,
         doc="Owners of the jobs, each after its kind: team=shop,maintainer=jo.",
         importance="low",
         group=_LINEAGE,

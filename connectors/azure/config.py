@@ -7,8 +7,8 @@ from typing import Any
 
 from connect.api import KeyType, Password, Problem, at_least, between, config, inherited, key, non_empty, one_of
 from connectors.objects.azure import AzureKeys, azure_problems, azure_settings
-from connectors.objects.config import ObjectSinkConfig
-from connectors.objects.proxies import proxy_options, proxy_problems
+from connectors.objects.config import ObjectSinkConfig, compression_key, compression_level_key
+from connectors.objects.proxies import proxy_options, proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["AzureBlobSinkConfig"]
 
@@ -33,23 +33,8 @@ class AzureBlobSinkConfig(ObjectSinkConfig, AzureKeys):
         doc="Address of a server other than Azure's, with the account: http://127.0.0.1:10000/devstoreaccount1.",
         group="Azure",
     )
-    compression: str = key(
-        "az.compression.type",
-        default="none",
-        check=one_of("none", "gzip"),
-        doc="Compression of JSON, CSV and raw files.",
-        importance="low",
-        group="Azure",
-    )
-    compression_level: int = key(
-        "az.compression.level",
-        default=-1,
-        type=KeyType.INT,
-        check=between(-1, 9),
-        doc="From 0, none, to 9, best; -1 for the default.",
-        importance="low",
-        group="Azure",
-    )
+    compression: str = compression_key("az.compression.type", "Azure")
+    compression_level: int = compression_level_key("az.compression.level", "Azure")
     retries: int = key(
         "azblob.retry.retries",
         default=3,
@@ -65,17 +50,9 @@ class AzureBlobSinkConfig(ObjectSinkConfig, AzureKeys):
         doc="The most milliseconds of one request: files go in blocks of 8 MiB.",
         group="Azure",
     )
-    proxy_url: str = key(
-        "azblob.proxy.url",
-        default="",
-        doc="The HTTP proxy to go through, such as http://proxy:3128.",
-        importance="low",
-        group="Azure",
-    )
-    proxy_user: str = key("azblob.proxy.user", default="", doc="The proxy's user.", importance="low", group="Azure")
-    proxy_password: Password = key(
-        "azblob.proxy.password", default=Password(""), doc="That user's password.", importance="low", group="Azure"
-    )
+    proxy_url: str = proxy_url_key("azblob.proxy.url", "Azure")
+    proxy_user: str = proxy_user_key("azblob.proxy.user", "Azure")
+    proxy_password: Password = proxy_password_key("azblob.proxy.password", "Azure")
     block_size: int = key(
         "azblob.block.size",
         default=26_214_400,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from connect.api import Importance, KeyType, at_least, config, key, keys_of
+from tidegate.kit.config import pairs
 
 __all__ = ["AcceptedKeys", "given_without_effect", "only", "without_effect"]
 
@@ -69,11 +69,6 @@ def _maker(value: str) -> str | None:
     ):
         return None
     return f"Must be the connector's own class, such as io.debezium.connector.mysql.MySqlSourceInfoStructMaker: {_ONE_CLASS}"
-
-
-def _pairs(value: list[str]) -> str | None:
-    wrong = next((item for item in value if not re.fullmatch(r"[^=]+=[^=]+", item)), None)
-    return None if wrong is None else f"{wrong!r} should be a key and its value, as in k1=v1,k2=v2"
 
 
 @config
@@ -160,7 +155,7 @@ class AcceptedKeys:
         "connection.validation.timeout.ms", 60_000, "a validation takes 10 seconds at most", check=at_least(1)
     )
     metric_tags: list[str] = without_effect(
-        "custom.metric.tags", [], "there are no MBeans that would be named by them", check=_pairs
+        "custom.metric.tags", [], "there are no MBeans that would be named by them", check=pairs
     )
     sanitize_pattern: str | None = without_effect(
         "custom.sanitize.pattern", None, "configurations are not written to logs"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from connect.api import KeyType, Password, Problem, at_least, between, config, key, non_empty, one_of
-from connectors.objects.config import ObjectSinkConfig
+from connect.api import KeyType, Password, Problem, at_least, between, config, key, non_empty
+from connectors.objects.config import ObjectSinkConfig, compression_key, compression_level_key
 from connectors.objects.gcs import GcsKeys, gcs_problems, gcs_settings
-from connectors.objects.proxies import proxy_options, proxy_problems
+from connectors.objects.proxies import proxy_options, proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["GcsSinkConfig"]
 
@@ -28,23 +28,8 @@ class GcsSinkConfig(ObjectSinkConfig, GcsKeys):
         doc="Address of a server other than Google's that has its XML API, such as http://127.0.0.1:4443.",
         group="GCS",
     )
-    compression: str = key(
-        "gcs.compression.type",
-        default="none",
-        check=one_of("none", "gzip"),
-        doc="Compression of JSON, CSV and raw files.",
-        importance="low",
-        group="GCS",
-    )
-    compression_level: int = key(
-        "gcs.compression.level",
-        default=-1,
-        type=KeyType.INT,
-        check=between(-1, 9),
-        doc="From 0, none, to 9, best; -1 for the default.",
-        importance="low",
-        group="GCS",
-    )
+    compression: str = compression_key("gcs.compression.type", "GCS")
+    compression_level: int = compression_level_key("gcs.compression.level", "GCS")
     retries: int = key(
         "gcs.part.retries",
         default=3,
@@ -53,17 +38,9 @@ class GcsSinkConfig(ObjectSinkConfig, GcsKeys):
         doc="How often a failed request is repeated before the worker's own retries.",
         group="GCS",
     )
-    proxy_url: str = key(
-        "gcs.proxy.url",
-        default="",
-        doc="The HTTP proxy to go through, such as http://proxy:3128.",
-        importance="low",
-        group="GCS",
-    )
-    proxy_user: str = key("gcs.proxy.user", default="", doc="The proxy's user.", importance="low", group="GCS")
-    proxy_password: Password = key(
-        "gcs.proxy.password", default=Password(""), doc="That user's password.", importance="low", group="GCS"
-    )
+    proxy_url: str = proxy_url_key("gcs.proxy.url", "GCS")
+    proxy_user: str = proxy_user_key("gcs.proxy.user", "GCS")
+    proxy_password: Password = proxy_password_key("gcs.proxy.password", "GCS")
     provider_class: str = key(
         "gcs.credentials.provider.class",
         default="",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from connect.api import Check, KeyType, Problem, Visible, at_least, config, key, one_of, time_zone
+from connect.api import Check, KeyType, Problem, Visible, at_least, between, config, key, one_of, time_zone
 from connectors.objects.formats import FORMATS, RESTORABLE, FormatOptions
 from connectors.objects.joda import problem_of
 
-__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "separator_of"]
+__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "compression_key", "compression_level_key", "separator_of"]
 
 PARTITIONERS = (
     "DefaultPartitioner",
@@ -33,6 +34,30 @@ def class_of(*names: str) -> Check:
     check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
     check.allowed = names  # type: ignore[attr-defined]
     return check
+
+
+def compression_key(name: str, group: str) -> Any:
+    """What each object store calls otherwise, and all have."""
+    return key(
+        name,
+        default="none",
+        check=one_of("none", "gzip"),
+        doc="Compression of JSON, CSV and raw files.",
+        importance="low",
+        group=group,
+    )
+
+
+def compression_level_key(name: str, group: str) -> Any:
+    return key(
+        name,
+        default=-1,
+        type=KeyType.INT,
+        check=between(-1, 9),
+        doc="From 0, none, to 9, best; -1 for the default.",
+        importance="low",
+        group=group,
+    )
 
 
 def _of_partitioners(*names: str) -> Visible:

@@ -6,9 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from connect.api import Password, Problem
+from connect.api import Password, Problem, key
 
-__all__ = ["proxy_options", "proxy_problems"]
+__all__ = ["proxy_options", "proxy_password_key", "proxy_problems", "proxy_url_key", "proxy_user_key"]
+
+
+def proxy_url_key(name: str, group: str) -> Any:
+    doc = "The HTTP proxy to go through, such as http://proxy:3128."
+    return key(name, default="", doc=doc, importance="low", group=group)
+
+
+def proxy_user_key(name: str, group: str) -> Any:
+    return key(name, default="", doc="The proxy's user.", importance="low", group=group)
+
+
+def proxy_password_key(name: str, group: str) -> Any:
+    return key(name, default=Password(""), doc="That user's password.", importance="low", group=group)
 
 
 def proxy_options(url: str, user: str, password: Password) -> dict[str, Any]:

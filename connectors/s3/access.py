@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from connect.api import KeyType, Password, Problem, at_least, config, family, key, keys_of, non_empty
-from connectors.objects.proxies import proxy_problems
+from connectors.objects.proxies import proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
 
@@ -101,17 +101,9 @@ class S3AccessConfig:
         _PROVIDER,
         doc="Further keys of a class of one's own, which are refused: they would say whose credentials are used.",
     )
-    proxy_url: str = key(
-        "s3.proxy.url",
-        default="",
-        doc="The HTTP proxy to go through, such as http://proxy:3128.",
-        importance="low",
-        group="S3",
-    )
-    proxy_user: str = key("s3.proxy.user", default="", doc="The proxy's user.", importance="low", group="S3")
-    proxy_password: Password = key(
-        "s3.proxy.password", default="", doc="That user's password.", importance="low", group="S3"
-    )
+    proxy_url: str = proxy_url_key("s3.proxy.url", "S3")
+    proxy_user: str = proxy_user_key("s3.proxy.user", "S3")
+    proxy_password: Password = proxy_password_key("s3.proxy.password", "S3")
 
     @property
     def provider(self) -> str:

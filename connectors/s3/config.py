@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from connect.api import KeyType, Password, Problem, between, config, key, one_of
-from connectors.objects.config import ObjectSinkConfig
+from connectors.objects.config import ObjectSinkConfig, compression_key, compression_level_key
 from connectors.s3.access import S3AccessConfig
 
 __all__ = ["S3SinkConfig"]
@@ -29,23 +29,8 @@ class S3SinkConfig(S3AccessConfig, ObjectSinkConfig):
     acl: str | None = key(
         "s3.acl.canned", default=None, check=one_of(*_ACLS), doc="Canned ACL of objects.", importance="low", group="S3"
     )
-    compression: str = key(
-        "s3.compression.type",
-        default="none",
-        check=one_of("none", "gzip"),
-        doc="Compression of JSON, CSV and raw files.",
-        importance="low",
-        group="S3",
-    )
-    compression_level: int = key(
-        "s3.compression.level",
-        default=-1,
-        type=KeyType.INT,
-        check=between(-1, 9),
-        doc="From 0, none, to 9, best; -1 for the default.",
-        importance="low",
-        group="S3",
-    )
+    compression: str = compression_key("s3.compression.type", "S3")
+    compression_level: int = compression_level_key("s3.compression.level", "S3")
     server_encryption: str = key(
         "s3.ssea.name",
         default="",

@@ -56,6 +56,7 @@ __all__ = [
     "nearest_name",
     "non_empty",
     "one_of",
+    "pairs",
     "parse",
     "time_zone",
     "unknown_keys",
@@ -539,6 +540,12 @@ def distinct(value: list[str]) -> str | None:
 
 
 distinct.valid = "no empty and no equal items"  # type: ignore[attr-defined]
+
+
+def pairs(value: list[str]) -> str | None:
+    """Every item of a list is a key and its value, ``k=v``."""
+    wrong = next((item for item in value if not re.fullmatch(r"[^=]+=[^=]+", item)), None)
+    return None if wrong is None else f"{wrong!r} should be a key and its value, as in k1=v1,k2=v2"
 
 
 def all_of(*checks: Check) -> Check:
