@@ -28,7 +28,6 @@ from connect.api.connector import (
 from connect.api.contents import RowAction, SinkContents, TargetRows
 from connect.api.converter import Converted, Converter, ConverterContext, HeaderConverter
 from connect.api.hookspecs import hookimpl
-from connect.api.lineage import Dataset
 from connect.api.plugins import API_VERSION, Plugin, PluginType
 from connect.api.rows import Rows, RowsConfig, RowsTask
 from connect.api.transform import Predicate, Transformation
@@ -59,6 +58,7 @@ from tidegate.kit.config import (
     valid_regexes,
     validate,
 )
+from tidegate.kit.datasets import Dataset
 from tidegate.kit.errors import ConfigError, MissingExtra, Problem, RetriableError, TidegateError
 from tidegate.kit.file_access import files_are_limited, require_file
 from tidegate.kit.java_regex import JavaRegex

@@ -44,9 +44,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from connect.api.contents import SinkContents
-from connect.api.lineage import Dataset
 from connect.data.batch import Record, RecordBatch, TopicPartition
 from connect.data.errors import ConnectError
+from tidegate.kit.datasets import Dataset
 from tidegate.kit.errors import Problem
 
 if TYPE_CHECKING:

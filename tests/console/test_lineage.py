@@ -8,11 +8,14 @@ from openlineage.client.event_v2 import JobEvent
 
 from tidegate.clients.lineage import Flow, Lineage, Node, open_lineage_events
 from tidegate.console.graph import drawn
+from tidegate.kit.datasets import Dataset
 
-SHOP = Flow("in", True, "orders", "postgres://db:5432", "shop.public.orders", [("id", "id"), ("amount", "total")])
-COPY = Flow("out", False, "orders", "s3://lake", "orders", [("total", "total")])
-OTHER = Flow("in", True, "clicks", "postgres://db:5432", "shop.public.clicks")
-TOPICS = Flow("job", False, "orders", "kafka://a:1", "totals")
+SHOP = Flow(
+    "in", True, "orders", Dataset("postgres://db:5432", "shop.public.orders"), [("id", "id"), ("amount", "total")]
+)
+COPY = Flow("out", False, "orders", Dataset("s3://lake", "orders"), [("total", "total")])
+OTHER = Flow("in", True, "clicks", Dataset("postgres://db:5432", "shop.public.clicks"))
+TOPICS = Flow("job", False, "orders", Dataset("kafka://a:1", "totals"))
 
 
 def told() -> Lineage:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from tidegate.clients.rest import NotThere, Rest
 from tidegate.clients.worker import path_of
+from tidegate.kit.datasets import Dataset
 
 __all__ = ["Flow", "Lineage", "Node", "lineage_of", "open_lineage_events"]
 
@@ -41,19 +42,10 @@ class Flow:
     connector: str
     is_source: bool
     topic: str
-    namespace: str = ""
-    dataset: str = ""
-    """The name in the namespace; empty where the connector tells none."""
+    dataset: Dataset | None = None
+    """None where the connector tells none."""
     columns: Sequence[tuple[str, str]] | None = None
     """Columns of the dataset with fields of the topic's values; None where a transform does not tell them."""
-
-    @property
-    def outside(self) -> Node | None:
-        if not self.dataset:
-            return None
-        if "://" not in self.namespace:
-            return Node("dataset", self.dataset if self.namespace == "file" else f"{self.namespace}/{self.dataset}")
-        return Node("dataset", f"{self.namespace.rstrip('/')}/{self.dataset.lstrip('/')}")
 
 
 class _Step(NamedTuple):
@@ -77,9 +69,7 @@ class Lineage:
 
     def __post_init__(self) -> None:
         for flow in self.flows:
-            topic, outside = Node("topic", flow.topic), flow.outside
-            if outside is not None and flow.namespace == self.kafka:
-                outside = Node("topic", flow.dataset)
+            topic, outside = Node("topic", flow.topic), self._outside(flow.dataset)
             start, end = (outside, topic) if flow.is_source else (topic, outside)
             self._steps.add(_Step(start, Node("connector", flow.connector), end))
             if start is None or end is None:
@@ -88,6 +78,12 @@ class Lineage:
                 pair = (column, member) if flow.is_source else (member, column)
                 self._columns[(start, pair[0]), (end, pair[1])] = flow.connector
         self._steps |= {_Step(Node("topic", topic), reader, None) for topic, reader in self.readers}
+
+    def _outside(self, dataset: Dataset | None) -> Node | None:
+        """A dataset that is a topic of the same cluster is that topic."""
+        if dataset is None:
+            return None
+        return Node("topic", dataset.name) if dataset.namespace == self.kafka else Node("dataset", str(dataset))
 
     @property
     def edges(self) -> list[tuple[Node, Node]]:
@@ -177,11 +173,9 @@ def lineage_of(rest: Rest, readers: Sequence[tuple[str, Node]] = ()) -> Lineage:
 
 
 def _flow(entry: Mapping[str, Any]) -> Flow:
-    dataset = entry["dataset"] or {"namespace": "", "name": ""}
+    dataset = None if entry["dataset"] is None else Dataset(**entry["dataset"])
     columns = None if entry["columns"] is None else [(column, member) for column, member in entry["columns"]]
-    return Flow(
-        entry["connector"], entry["type"] == "source", entry["topic"], dataset["namespace"], dataset["name"], columns
-    )
+    return Flow(entry["connector"], entry["type"] == "source", entry["topic"], dataset, columns)
 
 
 def _of_topics(rest: Rest) -> Iterator[Flow]:
@@ -212,20 +206,20 @@ def open_lineage_events(lineage: Lineage) -> list[dict[str, Any]]:
 
 
 def _datasets(lineage: Lineage, flows: Collection[Flow], *, outputs: bool) -> list[dict[str, Any]]:
-    made: dict[tuple[str, str], dict[str, Any]] = {}
+    made: dict[Dataset, dict[str, Any]] = {}
     for flow in flows:
-        topic, dataset = (lineage.kafka, flow.topic), (flow.namespace, flow.dataset)
+        topic = Dataset(lineage.kafka, flow.topic)
         is_topic = flow.is_source is outputs
-        name, other = (topic, dataset) if is_topic else (dataset, topic)
-        if not name[1]:
+        name, other = (topic, flow.dataset) if is_topic else (flow.dataset, topic)
+        if name is None:
             continue
-        entry = made.setdefault(name, {"namespace": name[0], "name": name[1]})
-        if outputs and flow.columns and other[1]:
+        entry = made.setdefault(name, dict(name._asdict()))
+        if outputs and flow.columns and other is not None:
             pairs = flow.columns if not is_topic else [(member, column) for column, member in flow.columns]
             facet = entry.setdefault("facets", {}).setdefault(
                 "columnLineage", {"_producer": "urn:tidegate", "_schemaURL": _COLUMN_FACET, "fields": {}}
             )
             for made_field, field_name in pairs:
-                source = {"namespace": other[0], "name": other[1], "field": field_name}
+                source = {**other._asdict(), "field": field_name}
                 facet["fields"].setdefault(made_field, {"inputFields": []})["inputFields"].append(source)
     return list(made.values())

@@ -18,7 +18,10 @@ class Dataset(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.namespace.rstrip('/')}/{self.name.lstrip('/')}" if "://" in self.namespace else self.name
+        """Both as one; of files the path alone."""
+        if "://" in self.namespace:
+            return f"{self.namespace.rstrip('/')}/{self.name.lstrip('/')}"
+        return self.name if self.namespace == "file" else f"{self.namespace}/{self.name}"
 
     @classmethod
     def of_location(cls, location: str) -> Dataset:
