@@ -247,7 +247,7 @@ class Operations:
         return Dataset.of_topic(self._worker.bootstrap_servers, "").namespace
 
     def lineage(self, name: str) -> list[dict[str, Any]]:
-        """What a connector has moved from where to where."""
+        """The flows of a connector between topics and datasets, as its tasks told them."""
         stored = self._stored(name)
         flows = self._herder.statuses.flows.get(name, {}).values()
         kind = self.type_of(stored.config)

@@ -137,7 +137,7 @@ class ConnectorRoutes:
         return json_response(self._operations.progress(_name(request)))
 
     async def lineage(self, request: Request) -> Response:
-        """What the connectors have moved, from where to where: those that the user may see, or one."""
+        """The flows of one connector, or of all that the user may see."""
         only = request.path_params.get("name")
         names = [only] if only is not None else [name for name in self._operations.names() if sees(request, name)]
         flows = [flow for name in names for flow in self._operations.lineage(name)]

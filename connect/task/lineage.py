@@ -1,4 +1,4 @@
-"""What a task moves from where to where: topics and datasets outside the log, to the field where the transforms tell it."""
+"""Observes what a task moves: from which dataset to which topic or back, and which field becomes which, as far as transforms tell."""
 
 from __future__ import annotations
 

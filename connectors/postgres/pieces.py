@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 
 def part_of(value: Any) -> Part | None:
-    """What an offset tells; None for what is none."""
+    """The part that an offset's member describes; None if it is malformed."""
     fits = isinstance(value, list) and len(value) == len(Part._fields) and all(type(each) is int for each in value)
     return Part(*value) if fits else None
 

@@ -1,7 +1,7 @@
 """Lets queries read topics and do nothing else: no command, no script, no call into Java, no file, no variable of the environment.
 
-Who writes a query may be somebody else than who owns the process, as in the console. The plan is looked at as Spark's own parser
-made it, so that no other reading of the text decides.
+In the console the author of a query is not the owner of the process that runs it. The check reads the plan that Spark's own parser
+makes, so no second parser can read the text in another way.
 """
 
 from __future__ import annotations

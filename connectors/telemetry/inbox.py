@@ -1,4 +1,4 @@
-"""What came in and is not in the log yet: a bounded queue between the listeners' thread and the task's."""
+"""Messages that are not in the log yet: a bounded queue between the listeners' thread and the task's."""
 
 from __future__ import annotations
 
