@@ -14,6 +14,10 @@ import pytest
 
 from tests.support.console import Visitor
 from tests.support.platform import running_platform, tidegate
+from tidegate.console.config import ConsoleConfig
+from tidegate.console.faces import Faces
+from tidegate.console.group_samples import GroupSampler
+from tidegate.kit.config import parse
 
 PLAIN = {"type": "record", "name": "Reading", "fields": [{"name": "id", "type": "long"}]}
 
@@ -159,6 +163,23 @@ def test_a_group_is_moved_after_a_look_at_what_that_means(visitor, orders):
     assert "Nothing that was read" in visitor.post("/groups/readers/reset", 200, to="beginning")
     assert "did you mean readers?" in visitor.get("/groups/reader", 404)
     assert visitor.post("/groups/readers/delete") == "/groups"
+
+
+def test_the_lag_of_groups_is_known_over_time(platform, orders):
+    where = ("--data", platform.data)
+    tidegate("consume", orders, "--group", "followed", "--from-beginning", "-n", "10", *where)
+    tidegate("groups", "reset", "followed", "--to", "beginning", "--topic", orders, "--execute", *where)
+    sampler = GroupSampler(Faces(parse(ConsoleConfig, {"bootstrap.servers": platform.bootstrap_servers}), None))
+
+    async def twice():
+        await sampler.sample()
+        await sampler.sample()
+
+    asyncio.run(twice())
+    history = sampler.opened("followed")
+    assert len(history.total) == 2 and history.total[0] >= 30_000
+    assert history.partitions.keys() == {(orders, 0), (orders, 1), (orders, 2)}
+    assert not sampler.falling_behind and sampler.opened("nobody") is None
 
 
 def test_a_share_group_has_its_lag_and_is_moved(visitor, platform, orders):
