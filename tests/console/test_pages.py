@@ -375,12 +375,13 @@ def test_a_snapshot_shows_how_far_it_is_by_table(page, snapshot):
 def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapshot):
     page.goto("/lineage")
     wait_for(page, "console_shop.main.customers")
-    page.fill("[name=of]", "console_shop.main.customers")
+    page.fill("[name=of]", "customers")
     follow(page, "button:has-text('Show')")
+    follow(page, "p:has-text('Several are called so') a:has-text('topic console_shop.main.customers')")
     boxes = page.locator(".graph .node title").all_text_contents()
     assert sorted(boxes) == [
         "connector console-snapshot",
-        f"dataset sqlite://{snapshot}/customers",
+        f"table sqlite://{snapshot}/customers",
         "topic console_shop.main.customers",
     ]
     follow(page, "th a:has-text('after.name')")
