@@ -25,6 +25,7 @@ from broker.log.checkpoints import (
 from broker.log.config import LogConfig
 from broker.log.files import storage_errors, sync_directory
 from broker.log.graves import Graves
+from broker.log.open_files import OpenFiles
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
@@ -51,7 +52,7 @@ _MARK_BYTES: Final = 256 * 1024
 class Disk:
     """A directory of ``log.dirs``, usually on a separate disk. ``failure`` says why it could not be opened."""
 
-    def __init__(self, path: Path, defaults: LogConfig, graves: Graves) -> None:
+    def __init__(self, path: Path, defaults: LogConfig, graves: Graves, open_files: OpenFiles) -> None:
         self.path = path
         self.id = uuid.UUID(int=0)
         """The directory's id, once its ``meta.properties`` were read."""
@@ -60,7 +61,7 @@ class Disk:
         """Whether the directory accepts no new partitions."""
         self.defaults = defaults
         self.graves = graves
-        self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury)
+        self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury, open_files)
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._leftover: dict[Path, int] = {}
@@ -194,8 +195,6 @@ class Disk:
             self.upkeep.failed.discard(log)
             self._checkpoints.drop(log)
             self._take_away(log.directory, log.config.file_delete_delay_ms)
-            # A log and its parts refer to each other: nothing else would close its files before a garbage collection.
-            log.segments.close_files()
         if gone:
             with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
                 sync_directory(self.path)
