@@ -44,7 +44,7 @@ _STRAY: Final = "-stray"
 FUTURE: Final = "-future"
 """The suffix of a directory that a partition is being copied to."""
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
-_FLUSHES_AT_ONCE: Final = 8
+_CLOSED_AT_ONCE: Final = 8
 _MARK_BYTES: Final = 256 * 1024
 """How many bytes of batch headers a recovery may have to read per partition, besides unflushed ones."""
 
@@ -322,11 +322,13 @@ class Disk:
         A failure does not stop the other steps, but the stop is not marked as clean. Raises the first
         KafkaStorageError.
         """
-        unflushed = [log for log in self.all() if log.flushed_offset < log.log_end_offset]
-        if len(unflushed) > 1:
-            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system commits several at once
-                list(pool.map(_flush_quietly, unflushed))
-        failed = failures(log.close for log in self.all())
+        logs = list(self.all())
+        failed = failures(log.trim for log in logs)
+        with ThreadPoolExecutor(
+            _CLOSED_AT_ONCE if len(logs) > 1 else 1
+        ) as pool:  # a file system commits several at once
+            for part in pool.map(failures, ([log.close] for log in logs)):
+                failed += part
         failed += failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
         if not failed:
             failed += failures((self._mark_clean,))
@@ -355,11 +357,6 @@ def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
         except KafkaStorageError as error:
             failed.append(error)
     return failed
-
-
-def _flush_quietly(log: PartitionLog) -> None:
-    with contextlib.suppress(KafkaStorageError):  # the error is raised when the log closes
-        log.flush()
 
 
 @contextlib.contextmanager

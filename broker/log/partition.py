@@ -150,11 +150,18 @@ class PartitionLog(LogState):
         self.is_retired = True
         self.segments.close_files()
 
-    def close(self) -> None:
-        """Write everything to disk, with the snapshot that a clean start reads. The log is unusable afterwards."""
-        with storage_errors(f"close {self.topic}-{self.partition}"):
-            if self.config.preallocate or self.active.has_excess:
+    def trim(self) -> None:
+        """Truncate what the active segment's file has beyond its batches. The last step before ``close``."""
+        if self.config.preallocate or self.active.has_excess:
+            with storage_errors(f"close {self.topic}-{self.partition}"):
                 self.active.trim()
+
+    def close(self) -> None:
+        """Write everything to disk, with the snapshot that a clean start reads. The log is unusable afterwards.
+
+        Runs in any thread, if nothing else uses the log any more.
+        """
+        with storage_errors(f"close {self.topic}-{self.partition}"):
             self.flush()
             self.active.close_indexes()
             self.recovery_files.sync_indexes()
