@@ -250,6 +250,18 @@ def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
 
 
 @pytest.mark.long
+def test_records_of_a_topic_that_is_read_in_a_subquery_alone_are_handed_over(driver, job_for, apache_kafka, tmp_path):
+    topic, excluded = f"json_{uuid.uuid4().hex[:6]}", f"excluded_{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [b'{"id": 1}', b'{"id": 2}'], 1)
+    fill(apache_kafka.bootstrap_servers, excluded, [b'{"id": 2}', b'{"id": '], 1)
+    inputs = [Input(name, {"0": 0}, {"0": 2}, "json", "id BIGINT") for name in (topic, excluded)]
+    sql = f"SELECT id FROM {topic} WHERE id NOT IN (SELECT id FROM {excluded})"
+    done, bad = left_out(driver, job_for(inputs, registry={}, sql=sql, tolerates_errors=True))
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [1]
+    assert done["left_out"] == 1 and [(offset, value) for offset, value, *_ in bad] == [(1, b'{"id": ')]
+
+
+@pytest.mark.long
 def test_records_of_a_lookup_topic_that_are_left_out_are_counted_and_not_handed_over(
     driver, job_for, apache_kafka, registry, flights, tmp_path
 ):
