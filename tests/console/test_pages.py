@@ -400,13 +400,16 @@ def test_a_query_over_a_topic_shows_its_rows_and_reads_nothing_else(page, platfo
     producer = Producer({"bootstrap.servers": platform.bootstrap_servers})
     for rain in (2, 3):
         producer.produce("console-query", json.dumps({"city": "Oslo", "rain": rain}))
+    producer.produce("console-query", '{"city": ')
     assert producer.flush(60) == 0
     page.fill(
-        "[name=sql]", "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` GROUP BY city"
+        "[name=sql]",
+        "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` WHERE __error IS NULL GROUP BY city",
     )
     follow(page, "button:has-text('Run')")
     page.wait_for_selector("#result table", timeout=120_000)
     assert page.locator("#result tr").all_inner_texts() == ["city\train\tnewest", "Oslo\t5\t1"]
+    assert "1 record of console-query can't be decoded" in page.inner_text("#result .warning")
     with page.expect_download() as download:
         page.click("#result >> text=CSV")
     assert download.value.path().read_text().split() == ["city,rain,newest", "Oslo,5,1"]

@@ -129,14 +129,16 @@ def test_a_driver_that_was_started_before_its_first_job_runs_it_on_that_session(
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
     driver, job_for, flights, tmp_path
 ):
-    job = job_for([flights[0]], partition_by=["month"])
-    done, said = run(driver, job)
-    assert done["rows"] == {flights[0].topic: 200}
+    folder = tmp_path / "out[1]{a,b}*"  # where a glob is escaped
+    job = job_for([flights[0]], partition_by=["month"], path=str(folder))
+    done, said = run(driver, job_for([flights[0]], path=str(folder)))
+    assert done["rows"] == {flights[0].topic: 200} and not [p for p in folder.iterdir() if p.is_dir()]
     run(driver, job)
-    rows = rows_of(tmp_path / "out")
+    run(driver, job)
+    rows = rows_of(folder)
     assert sorted(row["id"] for row in rows) == list(range(200))
     assert [row["carrier"] for row in rows].count("AA") == 100
-    assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
+    assert sorted(p.name for p in folder.iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
 
 
 @pytest.mark.long
@@ -247,6 +249,18 @@ def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     assert [(offset, value, key) for offset, value, key, _ in bad] == [(1, b"\xff", None), (4, b'{"id": ', None)]
     assert all(reason for *_, reason in bad)
     assert [row["id"] for row in rows_of(tmp_path / "out")] == [1, 2]
+
+
+@pytest.mark.long
+def test_records_of_a_topic_that_is_read_in_a_subquery_alone_are_handed_over(driver, job_for, apache_kafka, tmp_path):
+    topic, excluded = f"json_{uuid.uuid4().hex[:6]}", f"excluded_{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [b'{"id": 1}', b'{"id": 2}'], 1)
+    fill(apache_kafka.bootstrap_servers, excluded, [b'{"id": 2}', b'{"id": '], 1)
+    inputs = [Input(name, {"0": 0}, {"0": 2}, "json", "id BIGINT") for name in (topic, excluded)]
+    sql = f"SELECT id FROM {topic} WHERE id NOT IN (SELECT id FROM {excluded})"
+    done, bad = left_out(driver, job_for(inputs, registry={}, sql=sql, tolerates_errors=True))
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [1]
+    assert done["left_out"] == 1 and [(offset, value) for offset, value, *_ in bad] == [(1, b'{"id": ')]
 
 
 @pytest.mark.long
