@@ -110,11 +110,10 @@ class GroupSampler:
             wanted = set(sorted(wanted, key=lambda name: -self._opened[name])[:_MOST_GROUPS])
         known: dict[str, GroupHistory] = {}
         if wanted:
-            topics = set(await self._faces.topics())
             async with Admin(self._faces.kafka) as admin:
                 for name in sorted(wanted):
                     with contextlib.suppress(TidegateError):
-                        rows = await group_lags(admin, await admin.describe_group(name), topics)
+                        rows = await group_lags(admin, await admin.describe_group(name))
                         known[name] = self._histories.get(name) or GroupHistory()
                         known[name].add(rows)
         self._histories = known

@@ -64,8 +64,9 @@ async def group_lags(
         committed = await _offsets(admin, group)
     except UnsupportedVersion:  # Apache Kafka 4.0 has share groups, but tells no offsets of them
         committed = {}
-    there = set(await admin.list_topics(internal=True)) if topics is None else topics
     assigned = {partition for member in group.members for partition in member.partitions}
+    named = {partition.topic for partition in committed.keys() | assigned}
+    there = await admin.existing_topics(named) if topics is None else topics
     partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
     ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)
     return [
