@@ -245,7 +245,7 @@ def _naming_referrers(client: RegistryClient, subject: str, version: str | None)
             raise
         versions = client.versions(subject) if version is None else [client.version(subject, version).version]
         by = {each for number in versions for each in client.referencing(subject, number) if each[0] != subject}
-        if not by:  # they are deleted, but not for good
+        if not by:  # the registry tells of deleted ones that they refer, not which they are
             raise
         named = ", ".join(f"{name} version {number}" for name, number in sorted(by))
         raise Refused(f"{error} Delete first what refers to it: {named}", error.error_code) from error

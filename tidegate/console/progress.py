@@ -15,7 +15,7 @@ _PARTS_SHOWN: Final = 50
 
 
 def shown_progress(task: int | None, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task tells (``TaskContext.progress``); of many parts, those under way first, 50 at most and how many there are more."""
+    """The progress of a task (``TaskContext.progress``) as templates take it; of many parts 50, those under way first, and ``more``."""
     parts = sorted(told.get("parts", ()), key=lambda part: _PARTS.get(part.get("state"), 1))
     return {
         "task": task,

@@ -51,7 +51,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the connector would do with ``count`` letters, each named ``partition:offset`` as in the queue.
+    """The outcome for ``count`` letters. Each is named ``partition:offset``, as in the queue.
 
     ``dropped`` are letters that a transform leaves out without an error. ``records`` are the others as the sink's task
     would get them: ``letter``, ``topic``, ``key`` and ``value``. ``actions`` are lines of the sink.

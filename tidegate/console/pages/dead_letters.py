@@ -219,7 +219,7 @@ class _DeadLettersPage:
         return "\n".join(json_text(letter, constants=True) for letter in shown)
 
     async def try_draft(self, visit: Visit) -> Response:
-        """What the connector would do with the letters of a reviewed sending: a part of the page of the review."""
+        """Have the worker try the letters of a reviewed sending. The answer is a part of the page of the review."""
         form, queue = await visit.form(), await self._queue(visit)
         draft: _Draft = self._console.drafts.look(visit.session.id, form.get("draft", ""))
         _require_name(draft, queue)

@@ -51,7 +51,7 @@ async def _show(visit: Visit) -> Response:
 
 
 async def _preview(visit: Visit) -> Response:
-    """What a run would do with the first records: a job of Spark tells columns, rows and the plan. Nothing is written."""
+    """Show a run over the first records without writing anything: a job of Spark tells columns, rows and the plan."""
     config = await visit.faces.connect.call("GET", path_of(visit.parameters["name"], "/config"))
     plugin = quote(config["connector.class"], safe="")
     try:
