@@ -37,6 +37,7 @@ from broker.client.requests import (
     LogDirsRequest,
     ProducersRequest,
     TopicMetadataRequest,
+    TopicNamesRequest,
 )
 from broker.client.transactions_admin import TransactionsAdmin
 from broker.errors import LeaderNotAvailable, TopicAlreadyExists, TopicAuthorizationFailed, UnknownTopicOrPartition
@@ -64,8 +65,8 @@ class Admin(TransactionsAdmin):
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics in order; ``internal`` adds Kafka's own, as __consumer_offsets."""
-        answer = await self.retried(lambda: self.ask(TopicMetadataRequest(None), about="listing topics"))
-        return sorted(topic[1] for topic in answer.topics if internal or not topic[3])
+        answer = await self.retried(lambda: self.ask(TopicNamesRequest(), about="listing topics"))
+        return sorted(name for name, is_internal in answer.topics if internal or not is_internal)
 
     async def existing_topics(self, names: Iterable[str]) -> set[str]:
         """Those of the names that are topics which the user may describe. Asks about these alone, so it stays quick where there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -25,6 +25,13 @@ T = TypeVar("T")
 _OF_SERVICE: Final = ("CreatedDate", "CreatedById")
 """Fields that the service fills."""
 _NUMBERS: Final = ("int", "long", "float", "double")
+_LIMITS: Final = {
+    "HourlyPublishedPlatformEvents": "Events published in the last hour",
+    "DailyDeliveredPlatformEvents": "Events delivered in the last 24 hours",
+    "DailyApiRequests": "REST and SOAP requests in the last 24 hours",
+    "StreamingApiConcurrentClients": "CometD clients now",
+}
+_UNLIMITED: Final = (1 << 31) - 1
 
 
 def routes(console: Console) -> list[Route]:
@@ -45,10 +52,16 @@ async def _list(visit: Visit) -> Response:
     words = visit.query.get("q", "").strip()
     events = await _ask(visit, lambda client: client.events())
     chosen = [event for event in events if words.casefold() in f"{event['name']} {event['label']}".casefold()]
-    subscribers, problems, refused = [], {}, ""
+    subscribers, problems, managed, usage, refused = [], {}, [], [], ""
     try:
-        answer = await _ask(visit, lambda client: client.triggers())
+        answer, records, limits = await asyncio.gather(
+            _ask(visit, lambda client: client.triggers()),
+            _ask(visit, lambda client: client.tooling_records("ManagedEventSubscription")),
+            _ask(visit, lambda client: client.limits()),
+        )
         subscribers, problems = answer["subscribers"], answer["problems"]
+        managed = [{"name": record["FullName"], **record["Metadata"]} for record in records]
+        usage = _usage(limits)
     except TidegateError as error:  # not for this user, or no service of ours
         refused = error.message
     subscribers.sort(key=lambda row: (row["Status"] != "Error", row["Name"]))
@@ -58,10 +71,22 @@ async def _list(visit: Visit) -> Response:
         words=words,
         subscribers=subscribers,
         problems=problems,
+        managed=sorted(managed, key=lambda each: each["name"]),
+        usage=usage,
         refused=refused,
         may_change=visit.may("manage", "event", "*"),
         may_define=visit.may_some("manage", "event"),
     )
+
+
+def _usage(limits: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """Of each limit its text, how much is used and the maximum, None where there is none."""
+    rows = []
+    for name, text in _LIMITS.items():
+        if (limit := limits.get(name)) is not None:
+            most = limit["Max"]
+            rows.append({"text": text, "used": most - limit["Remaining"], "most": None if most == _UNLIMITED else most})
+    return rows
 
 
 async def _show(visit: Visit) -> Response:
