@@ -31,6 +31,7 @@ BENCHES = (
     "registry.start",
     "events.publish",
     "events.subscribe",
+    "spark_jobs",
     "spark_read",
     "spark_write",
 )

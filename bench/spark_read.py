@@ -47,8 +47,8 @@ SCHEMA = """{"type": "record", "name": "Flight", "fields": [
   {"name": "delay", "type": ["null", "double"]}, {"name": "distance", "type": "int"}, {"name": "note", "type": "string"}]}"""
 
 
-def fill(bootstrap: str, schema_id: int) -> None:
-    """ROWS records of about 150 bytes."""
+def fill(bootstrap: str, schema_id: int, rows_in_all: int = ROWS) -> None:
+    """Records of about 150 bytes, in batches of at most STEP over the partitions in turn."""
     import asyncio
 
     from broker.client import BatchProducer
@@ -57,8 +57,8 @@ def fill(bootstrap: str, schema_id: int) -> None:
 
     async def send() -> None:
         async with BatchProducer(ClientConfig(bootstrap, {"compression.type": "none"})) as producer:
-            for start in range(0, ROWS, STEP):
-                numbers = list(range(start, min(start + STEP, ROWS)))
+            for start in range(0, rows_in_all, STEP):
+                numbers = list(range(start, min(start + STEP, rows_in_all)))
                 rows = pa.RecordBatch.from_pydict(
                     {
                         "id": numbers,

@@ -219,8 +219,8 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    """Tell twice a second how many of the active stages' tasks are done."""
-    tracker = spark.sparkContext.statusTracker()
+    """Tell twice a second how many of the active stages' tasks are done, and where Spark's own page is, if it has one."""
+    tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
     said = None
     while not ended.wait(0.5):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
@@ -230,7 +230,20 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
         note = ", ".join(s.name.split(" at ")[0] for s in stages)
         if said != (done, total, note):
             said = (done, total, note)
-            _say(event="progress", done=done, total=total, unit="tasks", note=note)
+            parts = [_stage(s) for s in stages]
+            note = f"{note}; Spark's own page is {page}" if page else note
+            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts)
+
+
+def _stage(info: Any) -> dict[str, Any]:
+    """A stage as a part of the progress. Tasks that have failed are run again, four times by default."""
+    failed = f", {info.numFailedTasks} failed" if info.numFailedTasks else ""
+    return {
+        "name": f"stage {info.stageId}: {info.name}",
+        "state": ("running" if info.numActiveTasks else "waiting") + failed,
+        "done": info.numCompletedTasks,
+        "total": info.numTasks,
+    }
 
 
 def _run(spark: SparkSession, job: Job, answers: _Descriptions) -> dict[str, Any]:
@@ -356,20 +369,22 @@ def _rows(job: Job, of_topics: Mapping[str, topics.Topic], frames: Sequence[Data
 
 
 def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: Collection[str] = ()) -> dict[str, Any]:
-    """What the job's end says. Topics that are ``there``, in their table, are read once more for what can't be decoded alone."""
-    counts = {name: (0, 0) if name in there else topic.counts() for name, topic in read.items()}
-    failed = [
-        topic.bad
+    """What the job's end says. Topics that are ``there``, in their table, and topics that Spark has not counted are read once more for
+    what can't be decoded alone."""
+    counts = {name: None if name in there else topic.counts() for name, topic in read.items()}
+    frames = {
+        input_.topic: topic.bad
         for input_ in job.inputs
-        if (topic := read[input_.topic]).bad is not None
-        and (input_.topic in there or counts[input_.topic][1])
-        and not input_.lookup
-    ]
+        if (topic := read[input_.topic]).bad is not None and counts[input_.topic] != (0, 0) and not input_.lookup
+    }
+    failed = [bad for name, bad in frames.items() if (counted := counts[name]) is None or counted[1]]
+    path, saved = _saved(failed) if failed else (None, 0)
+    counted_bad = {name: counted[1] for name, counted in counts.items() if counted is not None}
     return {
-        "rows": {name: rows for name, (rows, _) in counts.items()},
+        "rows": {name: 0 if counted is None else counted[0] for name, counted in counts.items()},
         "files": files,
-        "left_out": sum(bad for _, bad in counts.values()),
-        "records": str(_saved(failed)[0]) if failed else None,
+        "left_out": saved + sum(bad for name, bad in counted_bad.items() if name not in frames),
+        "records": None if path is None else str(path),
         "note": "",
     }
 
