@@ -1,5 +1,5 @@
-"""Rows a second from Parquet files to an Avro topic, from there to Parquet in S3, and of ``tidegate verify sink`` over both sides:
-``python -m bench.connectors_files [rows]``. Broker, worker, registry and S3 server (versitygw) are ours or local, one task each.
+"""Rows a second from Parquet files to an Avro topic, from there to Parquet in S3, and of ``tidegate verify sink`` over both sides, with Avro
+and JSON files too: ``python -m bench.connectors_files [rows]``. Broker, worker, registry and S3 server (versitygw) are ours or local, one task each.
 
 The rows have nine mixed columns, about 150 bytes. Memory is that of all the worker's processes, what they share counted once.
 """
@@ -39,14 +39,14 @@ def parquet_files(folder: Path, rows: int) -> None:
         )
 
 
-def stored(worker: Worker, bucket: Bucket, config: dict[str, str], rows: int) -> str:
+def stored(worker: Worker, bucket: Bucket, name: str, config: dict[str, str], rows: int) -> str:
     """Post the sink and wait until all rows are in the bucket; from the first file on."""
 
     def files() -> int:
-        return int(bucket.client.list_objects_v2(Bucket=bucket.name).get("KeyCount", 0))
+        return int(bucket.client.list_objects_v2(Bucket=bucket.name, Prefix=f"{name}/").get("KeyCount", 0))
 
     before = worker.cpu_s()
-    requested = worker.connector("files-sink", config)
+    requested = worker.connector(name, config)
     with requested, Memory(worker.pid) as memory:
         wait_until(lambda: files() > 0, "the first file", timeout_s=120, pause_s=0.01)
         first, began = files() * _FLUSH, time.perf_counter()
@@ -59,10 +59,10 @@ def _shown(rate: float, cpu: float, megabytes: float) -> str:
     return f"{rate:10,.0f} rows/s {cpu:6.2f} CPU s per million rows, {megabytes:.0f} MB at most"
 
 
-def verified(worker: Worker, rows: int) -> str:
+def verified(worker: Worker, name: str, rows: int) -> str:
     """``tidegate verify sink`` as a command of its own."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-m", "tidegate.cli", "verify", "sink", "files-sink", "--json"]
+    command = [sys.executable, "-m", "tidegate.cli", "verify", "sink", name, "--json"]
     where = ["--bootstrap-servers", worker.bootstrap, "--connect", worker.url]
     done = subprocess.run([*command, *where], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
@@ -100,20 +100,22 @@ def main(rows: int) -> None:
         with Memory(worker.pid) as memory:
             measured = worker.run_source(source, "rows", rows)
         shown = _shown(measured["rows/s"], measured["worker CPU s per 1M rows"], memory.most)
-        print("Parquet to an Avro topic    ", shown, flush=True)
+        print("Parquet to an Avro topic   ", shown, flush=True)
         with bucket_on(s3) as bucket:
-            sink = {
-                "connector.class": "io.confluent.connect.s3.S3SinkConnector",
-                "topics": "rows",
-                "format.class": "ParquetFormat",
-                "flush.size": str(_FLUSH),
-                "consumer.override.auto.offset.reset": "earliest",
-                **bucket.access,
-                **avro,
-            }
-            print("Avro topic to Parquet in S3 ", stored(worker, bucket, sink, rows), flush=True)
-            with worker.connector("files-sink", sink):
-                print("verify sink                 ", verified(worker, rows), flush=True)
+            for name in ("Parquet", "Avro", "Json"):
+                sink = {
+                    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+                    "topics": "rows",
+                    "topics.dir": name,
+                    "format.class": f"{name}Format",
+                    "flush.size": str(_FLUSH),
+                    "consumer.override.auto.offset.reset": "earliest",
+                    **bucket.access,
+                    **avro,
+                }
+                print(f"Avro topic to {name:7} in S3", stored(worker, bucket, name, sink, rows), flush=True)
+                with worker.connector(name, sink):
+                    print("verify sink                ", verified(worker, name, rows), flush=True)
 
 
 if __name__ == "__main__":

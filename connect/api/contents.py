@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from connect.data.batch import RecordBatch, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["RowAction", "SinkContents", "TargetRows"]
 
@@ -17,17 +20,37 @@ changes the columns that it has. ``truncate`` removes all rows.
 """
 
 
+def _listed(rows: pa.RecordBatch) -> Mapping[str, Sequence[Any]]:
+    return {name: column.to_pylist() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+
+
 @dataclass(frozen=True, slots=True)
 class TargetRows:
     """Rows of a table, or of the files of a topic partition, in their order.
 
-    Equal values on both sides have equal ``repr``. ``keys`` are the columns that identify a row, with ``append`` none.
+    Equal values on both sides have equal ``repr``. ``keys`` are the columns that identify a row, with ``append`` none. Many rows
+    are compared at once where ``columns`` is an Arrow batch; ``listed`` turns that into columns of Python's values.
     """
 
     target: str
     action: RowAction
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Sequence[Any]] | pa.RecordBatch
     keys: Sequence[str] = ()
+    listed: Callable[[pa.RecordBatch], Mapping[str, Sequence[Any]]] = _listed
+
+    def __len__(self) -> int:
+        if isinstance(self.columns, Mapping):
+            return len(next(iter(self.columns.values()), ()))
+        return len(self.columns)
+
+    def values(self) -> Mapping[str, Sequence[Any]]:
+        """The columns as Python's values."""
+        return self.columns if isinstance(self.columns, Mapping) else self.listed(self.columns)
+
+    def filter(self, mask: pa.Array) -> TargetRows:
+        """The rows of an Arrow batch where ``mask`` is true."""
+        assert not isinstance(self.columns, Mapping)
+        return replace(self, columns=self.columns.filter(mask))
 
 
 class SinkContents(ABC):
@@ -62,6 +85,10 @@ class SinkContents(ABC):
         """How far the target may have come until ``stored`` was over. None where only the log's end says that."""
         del partitions
         return None
+
+    def restart(self) -> None:
+        """Begin again: ``expected`` gets all records once more, up to the same positions, then ``stored`` is read again."""
+        self.refused = 0
 
     def close(self) -> None:
         """Release connections."""

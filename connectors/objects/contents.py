@@ -8,9 +8,12 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from itertools import groupby, islice, zip_longest
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+import pyarrow as pa
 
 from connect.api import ConnectError, DataError, RecordBatch, SinkContents, TargetRows, TopicPartition
 from connectors.objects.beside import Beside
@@ -21,10 +24,9 @@ from connectors.objects.writer import PartitionWriter, WriterParts
 
 __all__ = ["ObjectContents"]
 
-_ROWS: Final = 5_000
+_ROWS: Final = 20_000
 _KEY, _HEADERS, _VALUE, _TOMBSTONE = "(key)", "(headers)", "(value)", "(tombstone)"
 """Columns beside the fields of values."""
-_NOTHING: Final = object()
 
 
 class ObjectContents(SinkContents):
@@ -82,16 +84,21 @@ class ObjectContents(SinkContents):
         parsed_name = _file_name(names[0], self._config)
         assert parsed_name is not None
         with ExitStack() as files:
-            streams: dict[str, Iterator[Any]] = {}
+            streams: dict[str, Iterator[Chunk]] = {}
             for name in names:
                 stored = next((each for each in self._parts.beside if _is(name, each.extension)), None)
                 made = self._parts.format if stored is None else stored.format
                 file = files.enter_context(opened(name, made.seeks))
                 column = _VALUE if stored is None else f"({stored.field})"
-                streams[column] = _values(name, file, made, stored)
-            rows = _side_by_side(names[0], streams)
-            while block := list(islice(rows, _ROWS)):
-                yield TargetRows(parsed_name.target, "append", _columns(block))
+                streams[column] = _chunks(name, file, made, stored)
+            for chunks in _side_by_side(names[0], streams):
+                yield _target_rows(parsed_name.target, chunks)
+
+    def restart(self) -> None:
+        super().restart()
+        for writer in self._writers.values():
+            writer.discard()
+        self._writers = {}
 
     def close(self) -> None:
         for writer in self._writers.values():
@@ -124,20 +131,67 @@ def _is(name: str, extension: str) -> bool:
     return name.endswith(extension)
 
 
-def _values(name: str, file: BinaryIO, file_format: FileFormat, stored: Beside | None) -> Iterator[Any]:
+def _chunks(name: str, file: BinaryIO, file_format: FileFormat, stored: Beside | None) -> Iterator[Chunk]:
     unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if name.endswith(".gz") else file
     try:
         for chunk in file_format.read(unpacked):
-            yield from _plain(chunk if stored is None else stored.unwrapped(chunk))
+            if len(chunk.values):
+                yield chunk if stored is None else stored.unwrapped(chunk)
     except (DataError, gzip.BadGzipFile, EOFError) as error:
         raise ConnectError(f"{name} cannot be read: {error}") from error
 
 
-def _plain(chunk: Chunk) -> Iterable[Any]:
-    values: list[Any] = chunk.values.to_pylist()
-    if chunk.schema is not None:
-        return values
-    return [_parsed(value) if isinstance(value, str) else value for value in values]
+def _side_by_side(name: str, streams: Mapping[str, Iterator[Chunk]]) -> Iterator[dict[str, Chunk]]:
+    """Pieces of the streams with equal numbers of rows."""
+    waiting: dict[str, Chunk] = {}
+    while True:
+        for column, stream in streams.items():
+            if column not in waiting and (chunk := next(stream, None)) is not None:
+                waiting[column] = chunk
+        if not waiting:
+            return
+        if len(waiting) < len(streams):
+            raise ConnectError(f"{name} and the files beside it have different numbers of rows")
+        rows = min(_ROWS, *(len(chunk.values) for chunk in waiting.values()))
+        yield {column: chunk._replace(values=chunk.values.slice(0, rows)) for column, chunk in waiting.items()}
+        left = {column: chunk._replace(values=chunk.values.slice(rows)) for column, chunk in waiting.items()}
+        waiting = {column: chunk for column, chunk in left.items() if len(chunk.values)}
+
+
+def _target_rows(target: str, chunks: Mapping[str, Chunk]) -> TargetRows:
+    columns: dict[str, pa.Array] = {}
+    parsed = frozenset(name for name, chunk in chunks.items() if chunk.schema is None and _is_text(chunk.values.type))
+    for name, chunk in chunks.items():
+        if name == _VALUE and pa.types.is_struct(chunk.values.type):
+            columns |= dict(zip((field.name for field in chunk.values.type), chunk.values.flatten(), strict=True))
+        else:
+            columns[name] = chunk.values
+    if _VALUE not in chunks:
+        columns[_TOMBSTONE] = pa.repeat(pa.scalar(True), len(next(iter(columns.values()))))
+    return TargetRows(target, "append", pa.RecordBatch.from_pydict(columns), listed=partial(_listed, parsed))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _listed(parsed: frozenset[str], rows: pa.RecordBatch) -> Mapping[str, Sequence[Any]]:
+    """Columns of JSON texts are ``parsed``, and a value that is an object becomes columns."""
+    columns: dict[str, list[Any]] = {}
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        values: list[Any] = column.to_pylist()
+        columns[name] = (
+            [_parsed(value) if value is not None else None for value in values] if name in parsed else values
+        )
+    if _VALUE not in parsed:
+        return columns
+    beside = list(columns)
+    beside.remove(_VALUE)
+    made = []
+    for n, value in enumerate(columns[_VALUE]):
+        row = {name: columns[name][n] for name in beside}
+        made.append(row | (value if isinstance(value, dict) else {_VALUE: value}))
+    return _columns(made)
 
 
 def _parsed(text: str) -> Any:
@@ -145,18 +199,6 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except RecursionError:  # on both sides alike
         return text
-
-
-def _side_by_side(name: str, streams: Mapping[str, Iterator[Any]]) -> Iterator[dict[str, Any]]:
-    for cells in zip_longest(*streams.values(), fillvalue=_NOTHING):
-        if _NOTHING in cells:
-            raise ConnectError(f"{name} and the files beside it have different numbers of rows")
-        row = dict(zip(streams, cells, strict=True))
-        value = row.pop(_VALUE, _NOTHING)
-        if value is _NOTHING:
-            yield row | {_TOMBSTONE: True}
-        else:
-            yield row | (value if isinstance(value, dict) else {_VALUE: value})
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -222,8 +222,8 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    """Tell twice a second how many of the active stages' tasks are done."""
-    tracker = spark.sparkContext.statusTracker()
+    """Tell twice a second how many of the active stages' tasks are done, and where Spark's own page is, if it has one."""
+    tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
     said = None
     while not ended.wait(0.5):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
@@ -233,7 +233,20 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
         note = ", ".join(s.name.split(" at ")[0] for s in stages)
         if said != (done, total, note):
             said = (done, total, note)
-            _say(event="progress", done=done, total=total, unit="tasks", note=note)
+            parts = [_stage(s) for s in stages]
+            note = f"{note}; Spark's own page is {page}" if page else note
+            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts)
+
+
+def _stage(info: Any) -> dict[str, Any]:
+    """A stage as a part of the progress. Tasks that have failed are run again, four times by default."""
+    failed = f", {info.numFailedTasks} failed" if info.numFailedTasks else ""
+    return {
+        "name": f"stage {info.stageId}: {info.name}",
+        "state": ("running" if info.numActiveTasks else "waiting") + failed,
+        "done": info.numCompletedTasks,
+        "total": info.numTasks,
+    }
 
 
 def _run(spark: SparkSession, job: Job, answers: _Descriptions) -> dict[str, Any]:

@@ -136,7 +136,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             self.context.leave_out(record, DataError(one["error"][0].as_py()))
 
     def _tell(self, said: Any) -> None:
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
+        parts = said.get("parts", ())
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties

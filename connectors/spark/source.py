@@ -107,7 +107,8 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
         return packages_for(self.config.format, self.config.conf, self.config.path)
 
     def _tell(self, said: Any) -> None:
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"])
+        parts = said.get("parts", ())
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
 
     def _load(self, position: Mapping[str, Any] | None, *, preview_rows: int = 0) -> Load:
         config, registry = self.config, self.context.registry_properties

@@ -82,7 +82,8 @@ class TableContents(SinkContents):
 
     def _changes(self, table: TableRows, made: pa.Table) -> Iterator[TargetRows]:
         if not self._config.changes:
-            yield TargetRows(table.name, "append", _columns(made))
+            for rows in made.to_batches():
+                yield TargetRows(table.name, "append", rows)
             return
         last = last_of_each(made, table.id_columns)
         for operation, action in ((DELETE, "delete"), (UPSERT, "replace")):
@@ -97,8 +98,8 @@ class TableContents(SinkContents):
                 continue  # no record has shown what identifies a row
             for rows in table.read():
                 aligned = _aligned(rows, table)
-                for start in range(0, len(rows), _ROWS):
-                    yield TargetRows(name, "append", _columns(aligned.slice(start, _ROWS)), table.id_columns)
+                for batch in aligned.to_batches(max_chunksize=_ROWS):
+                    yield TargetRows(name, "append", batch, table.id_columns)
 
     def close(self) -> None:
         self._store.close()

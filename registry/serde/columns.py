@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from registry.formats.avro.schema import AvroSchema
 from registry.serde.arrow_types import arrow_type
+from registry.serde.boundaries import record_ends
 from registry.serde.checking import SIZELESS, Budget, Malformed, check_of
 from registry.serde.column_resolution import resolve_column
 from registry.serde.decoder import decode_bodies
@@ -84,6 +85,12 @@ def decode_block(schema: AvroSchema, data: bytes, rows: int) -> pa.Array:
     type_ = arrow_type(schema)
     if rows == 0:
         return pa.array([], type_)
+    ends = record_ends(schema.type, data, rows) or _checked_ends(schema, data, rows)
+    buffers = [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(data)]
+    return decode_bodies(schema.type, pa.Array.from_buffers(pa.binary(), rows, buffers))
+
+
+def _checked_ends(schema: AvroSchema, data: bytes, rows: int) -> list[int]:
     check, ends = check_of(schema.type), [0]
     for row in range(rows):
         try:
@@ -92,8 +99,7 @@ def decode_block(schema: AvroSchema, data: bytes, rows: int) -> pa.Array:
             raise CorruptRecord(error.reason, row=row, path=error.path) from error
     if ends[-1] != len(data):
         raise CorruptRecord(f"{len(data) - ends[-1]} bytes are left over after the block's {rows} records")
-    buffers = [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(data)]
-    return decode_bodies(schema.type, pa.Array.from_buffers(pa.binary(), rows, buffers))
+    return ends
 
 
 def _decode(values: pa.Array, resolve: Resolve, reader: AvroSchema | None) -> list[DecodedRun]:

@@ -135,7 +135,7 @@ def test_rows_without_a_key_are_counted(left: list[Any], right: list[Any]) -> No
 
 def compared(states: RowStates, side: int, made: Iterable[TargetRows]) -> None:
     for each in made:
-        getattr(states, each.action)(side, each.target, each.columns, each.keys)
+        getattr(states, each.action)(side, each.target, each.values(), each.keys)
 
 
 @pytest.fixture(
@@ -289,7 +289,7 @@ def test_a_value_that_is_nested_deeper_than_the_stack_is_compared(depth: int, tm
         with RowStates() as states, closing(bench.unstarted().contents({})) as contents:
             contents.positions([PLACE])
             for each in [*contents.expected(made.slice(0, 1)), *contents.rest()]:
-                states.append(1, each.target, each.columns, keys if "a" in each.columns else ())
+                states.append(1, each.target, each.values(), keys if "a" in each.values() else ())
             for each in contents.stored():
-                states.append(0, each.target, each.columns, keys if "a" in each.columns else ())
+                states.append(0, each.target, each.values(), keys if "a" in each.values() else ())
             assert (states.count(0), states.count(1), states.differing()) == (2, 1, 1)

@@ -297,8 +297,19 @@ def test_files_of_a_sink_with_keys_and_tombstones(stack: Stack, tmp_path: Path) 
     pq.write_table(rows.set_column(rows.column_names.index("price"), "price", [[0.5] * len(rows)]), file)
     status, told = stack.verify("vs-files", "--key", "id", "-n", "1")
     assert (status, told["differing"]) == (1, len(rows))
+    for options in ((), ("--ranges", "1")):  # by sums and then by rows, and by rows alone
+        status, told = stack.verify("vs-files", *options)
+        assert (status, told["differing"], told["keys"], told["records"]) == (1, 2 * len(rows), [86, 86], 86), told
+        assert {each["kind"] for each in told["differences"]} == {"only left", "only right"}
     shutil.copy(file, file.with_name(file.name.replace("+0+", "+0+9")))
     assert stack.verify("vs-files", "--key", "id", "-n", "1")[1]["differing"] == len(rows)
+    stack.worker.ask("PUT", "/connectors/vs-files/pause")
+    config = stack.worker.ask("GET", "/connectors/vs-files/config")
+    config = {name: value for name, value in config.items() if not name.endswith("schema.registry.url")}
+    stack.worker.ask("PUT", "/connectors/vs-files/config", config)
+    where = ["--connect", stack.worker.url, "--bootstrap-servers", stack.servers, "--registry", "http://127.0.0.1:1"]
+    nowhere = CliRunner().invoke(tidegate, ["verify", "sink", "vs-files", *where])
+    assert "http://127.0.0.1:1" in str(nowhere.exception) and "--registry" in str(nowhere.exception), nowhere
 
 
 @pytest.mark.proof

@@ -347,12 +347,14 @@ def sink(
             states,
             kafka=kafka,
             keys=keys,
+            by_row=any((key_from, key_to, ranges)),
             progress=lambda note, done: progress(done, None, note),
         )
         told = _facts(states, limit, ranges) | {
             "targets": compared.targets,
             "records": compared.records,
             "refused": compared.refused,
+            "reason": compared.reason,
             "changing": states.touched(),
             "positions": {str(partition): offset for partition, offset in compared.positions.items()},
             "shortened": [str(partition) for partition in compared.shortened],
@@ -371,6 +373,8 @@ def _print_notes(told: dict[str, Any]) -> None:
         click.echo(f"{told['changing']:,} more keys were being written, and were not compared", err=True)
     if told["refused"]:
         click.echo(f"{told['refused']:,} records are left out: the sink does not write them", err=True)
+        if told["reason"]:
+            click.echo(f"the first of them, {told['reason']}", err=True)
     if told["shortened"]:
         click.echo(
             f"the log of {', '.join(told['shortened'])} has lost its oldest records: rows that only the target has were "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from tidegate.records.exact_json import json_text
-from tidegate.verify.states import Difference, States
+from tidegate.verify.states import SIDES, Difference, States
 
 __all__ = ["RowStates"]
 
@@ -36,6 +36,7 @@ class RowStates(States):
         super().__init__(limits)
         self.older = False
         """Whether the left side may have more than the right one, whose oldest records are gone."""
+        self._passed_over = [0, 0]
         self._sets: list[tuple[str, ...]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
         self._database.execute("CREATE TABLE touched (part TEXT, key TEXT, UNIQUE (part, key))")
@@ -46,6 +47,7 @@ class RowStates(States):
         ]
         for name, function in functions:
             self._database.create_function(name, 2, function, deterministic=True)
+        self._database.create_function("rows_of", 1, lambda state: _HEAD.unpack_from(state)[0], deterministic=True)
 
     def append(self, side: int, part: str, columns: Columns, keys: Sequence[str] = ()) -> None:
         """Add rows, of which several may have the same key."""
@@ -61,6 +63,18 @@ class RowStates(States):
 
     def delete(self, side: int, part: str, columns: Columns, keys: Sequence[str]) -> None:
         self._put(side, part, ((key, None) for key in _key_texts(columns, keys)), "excluded.{0}")
+
+    def pass_over(self, side: int, rows: int) -> None:
+        """Count rows that are on both sides, without comparing them."""
+        self._passed_over[side] += rows
+
+    def count(self, side: int) -> int:
+        """Keys; rows, where some were passed over."""
+        if not any(self._passed_over):
+            return super().count(side)
+        column = SIDES[side]
+        row = self._database.execute(f"SELECT sum(rows_of({column})) FROM states WHERE {column} IS NOT NULL").fetchone()
+        return self._passed_over[side] + int(row[0] or 0)
 
     def touch(self, part: str, columns: Columns, keys: Sequence[str] = ()) -> None:
         """Leave these rows out of the comparison: what they should be is not known now."""

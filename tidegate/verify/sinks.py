@@ -3,6 +3,9 @@
 The sink's own converters, transforms and code turn records into rows, so both sides have the same form. Records are read up to
 where the target says that it is, else up to the group's offsets. A target that does not say may have more by now: whatever
 records after that position are about is left out.
+
+Rows that the sink appends are compared by sums of their hashes first, a batch at a time. Where sums differ, both sides are read
+once more, and the rows that the sums belong to are compared one by one.
 """
 
 from __future__ import annotations
@@ -11,29 +14,35 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidegate.backup.taking import READING
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import RetriableError, TidegateError, UsageError
+from tidegate.verify.digests import RowDigests, in_buckets
 from tidegate.verify.rows import RowStates
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from broker.client import ClientConfig
     from broker.client import TopicPartition as InLog
     from broker.client.blocking import Admin
     from connect.api import RecordBatch, SinkContents, TargetRows, TopicPartition
     from connect.plugins.registry import PluginRegistry
+    from connect.task.error_policy import Failure
 
 __all__ = ["LEFT", "RIGHT", "Compared", "compare_sink"]
 
+_ERRORS: Final = {"errors.tolerance": "all", "errors.log.enable": "false", "errors.retry.timeout": "5000"}
+"""A record that cannot be converted is left out, whatever the sink did with it."""
 LEFT, RIGHT = 0, 1
 """The sides: the target, and its topics."""
 Progress = Callable[[str, int], None]
 
 
 class Compared(NamedTuple):
-    """``records`` were read up to ``positions``; ``refused`` of them the sink doesn't write. ``shortened`` are partitions
-    whose log no longer begins at 0.
+    """``records`` were read up to ``positions``; ``refused`` of them the sink doesn't write, and ``reason`` is the first one's
+    where it cannot be converted. ``shortened`` are partitions whose log no longer begins at 0.
     """
 
     targets: Sequence[str]
@@ -41,6 +50,7 @@ class Compared(NamedTuple):
     refused: int
     positions: Mapping[TopicPartition, int]
     shortened: Sequence[TopicPartition]
+    reason: str = ""
 
 
 def compare_sink(
@@ -51,13 +61,15 @@ def compare_sink(
     *,
     kafka: ClientConfig,
     keys: Sequence[str] = (),
+    by_row: bool = False,
     progress: Progress,
 ) -> Compared:
-    """Put the rows of both sides into ``states``. ``config`` has the connector's name. ``keys`` are columns that identify
-    rows which the sink appends.
+    """Put the rows of both sides that may differ into ``states``, with ``by_row`` all of them. ``config`` has the connector's
+    name. ``keys`` are columns that identify rows which the sink appends.
     """
     with ExitStack() as opened:
-        return _Comparison(plugins, worker, config, states, kafka, keys, progress, opened).run()
+        comparison = _Comparison(plugins, worker, config, states, kafka, keys, progress, opened)
+        return comparison.run(by_row=by_row or bool(keys))
 
 
 class _Comparison:
@@ -97,6 +109,8 @@ class _Comparison:
         self._records = 0
         self._with_keys = False
         self._without: dict[str, str] = {}
+        self._buckets: np.ndarray[Any, Any] | None = None
+        """Which buckets of rows are compared one by one; None for all."""
 
     def _receiving(self, plugins: PluginRegistry, worker: Mapping[str, str]) -> Any:
         from connect.config.connector import CommonConfig
@@ -108,9 +122,9 @@ class _Comparison:
         from tidegate.kit.config import parse
 
         name = self._config["name"]
-        common = parse(CommonConfig, {**self._config, "errors.tolerance": "all", "errors.log.enable": "false"})
-        self._left_out: list[Any] = []
-        policy = ErrorPolicy(common, name, 0, threading.Event(), on_tolerated=self._left_out.append)
+        common = parse(CommonConfig, {**self._config, **_ERRORS})
+        self._left_out: list[Failure] = []
+        policy = ErrorPolicy(common, name, 0, threading.Event(), on_tolerated=self._leave_out)
         chain = TransformChain.configured(plugins, common, self._config)
         keys, values = (
             converter(plugins, worker, self._config, is_key=is_key, connector=name) for is_key in (True, False)
@@ -120,7 +134,16 @@ class _Comparison:
             self._opened.callback(part.close)
         return SinkPipeline(chain, keys, values, policy, headers=headers)
 
-    def run(self) -> Compared:
+    def _leave_out(self, failure: Failure) -> None:
+        """Count a record that the sink leaves out too. What is not the record's fault ends the comparison."""
+        if isinstance(failure.error, RetriableError):
+            raise TidegateError(
+                f"{_record_of(failure)}: {failure.stage} ({failure.component}): {failure.error}. The records cannot be read, so "
+                "nothing was compared. Start that service; or say where it is: --registry, or --worker with the worker's properties"
+            ) from failure.error
+        self._left_out.append(failure)
+
+    def run(self, *, by_row: bool) -> Compared:
         from broker.client.blocking import Admin
         from connect.bench import Bench
 
@@ -133,21 +156,74 @@ class _Comparison:
             bench = Bench(self._connector, self._config, connector=self._name)
             contents: SinkContents = bench.unstarted().contents(committed)
             self._opened.callback(contents.close)
-            for rows in self._expected(contents, starts, lambda: self._until(contents, committed, partitions)):
-                self._put(RIGHT, rows)
-            for count, rows in enumerate(contents.stored()):
-                self._put(LEFT, rows)
-                self._progress(rows.target, count)
-            until, records = dict(self._read), self._records
-            after = contents.positions_after(partitions)
-            ends = _named(admin.end_offsets(in_log, committed=True)) if after is None else after
-            for rows in self._expected(contents, starts, lambda: ends):
-                self._touch(rows)
+
+            def until() -> Mapping[TopicPartition, int]:
+                return self._until(contents, committed, partitions)
+
+            def ends() -> Mapping[TopicPartition, int]:
+                after = contents.positions_after(partitions)
+                return _named(admin.end_offsets(in_log, committed=True)) if after is None else after
+
+            summed = None if by_row else self._summed(contents, starts, until)
+            if summed is None or (self._buckets is not None and self._buckets.any()):
+                if not by_row:
+                    contents.restart()
+                    self._read, self._records = {}, 0
+                    self._left_out.clear()
+                read = until if summed is None else lambda: summed.positions
+                compared = self._compared(contents, starts, read, ends)
+            else:
+                compared = summed
         if self._without and not self._with_keys:
             raise UsageError("; ".join(self._without.values()))
         shortened = [tp for tp in partitions if starts[tp] > 0]
         self._states.older = bool(shortened)
-        return Compared(sorted(self._targets), records, contents.refused + len(self._left_out), until, shortened)
+        return compared._replace(targets=sorted(self._targets), shortened=shortened)
+
+    def _summed(
+        self,
+        contents: SinkContents,
+        starts: Mapping[TopicPartition, int],
+        until: Callable[[], Mapping[TopicPartition, int]],
+    ) -> Compared | None:
+        """Find the buckets that differ. None where rows have keys, or are not in Arrow."""
+        digests = RowDigests()
+        for side, made in ((RIGHT, self._expected(contents, starts, until)), (LEFT, contents.stored())):
+            for rows in made:
+                if rows.action != "append" or rows.keys or isinstance(rows.columns, Mapping):
+                    return None
+                digests.add(side, rows.target, rows.columns)
+                self._targets.add(rows.target)
+                if side == LEFT:
+                    self._progress(rows.target, digests.count(LEFT))
+        self._buckets = digests.differing()
+        if not self._buckets.any():
+            for side in (LEFT, RIGHT):
+                self._states.pass_over(side, digests.count(side))
+        return self._so_far(contents)
+
+    def _compared(
+        self,
+        contents: SinkContents,
+        starts: Mapping[TopicPartition, int],
+        until: Callable[[], Mapping[TopicPartition, int]],
+        ends: Callable[[], Mapping[TopicPartition, int]],
+    ) -> Compared:
+        """Compare rows one by one. Those of records from ``until`` to ``ends`` are left out."""
+        for rows in self._expected(contents, starts, until):
+            self._put(RIGHT, rows)
+        for count, rows in enumerate(contents.stored()):
+            self._put(LEFT, rows)
+            self._progress(rows.target, count)
+        compared, after = self._so_far(contents), ends()
+        for rows in self._expected(contents, starts, lambda: after):
+            self._touch(rows)
+        return compared
+
+    def _so_far(self, contents: SinkContents) -> Compared:
+        why = f"{_record_of(first)}: {first.error}" if (first := next(iter(self._left_out), None)) else ""
+        refused = contents.refused + len(self._left_out)
+        return Compared([], self._records, refused, dict(self._read), [], why)
 
     def _partitions(self, admin: Admin) -> list[InLog]:
         from broker.client import TopicPartition as InLog
@@ -207,10 +283,11 @@ class _Comparison:
         """Rows without a column of ``keys``, such as tombstones, have none."""
         if not self._keys or rows.keys:
             return rows.keys
-        missing = [name for name in self._keys if name not in rows.columns]
+        columns = rows.values()
+        missing = [name for name in self._keys if name not in columns]
         if missing:
             self._without[rows.target] = (
-                f"{rows.target} has no column {', '.join(missing)}; it has {', '.join(rows.columns)}"
+                f"{rows.target} has no column {', '.join(missing)}; it has {', '.join(columns)}"
             )
             return ()
         self._with_keys = True
@@ -221,14 +298,28 @@ class _Comparison:
         if rows.action == "truncate":
             self._states.clear(side, rows.target)
             return
+        examined = self._examined(rows)
+        self._states.pass_over(side, len(rows) - len(examined))
         put = getattr(self._states, rows.action)
-        put(side, rows.target, rows.columns, self._keys_of(rows))
+        put(side, rows.target, examined.values(), self._keys_of(examined))
 
     def _touch(self, rows: TargetRows) -> None:
         if rows.action == "truncate":
             self._states.touch_all(rows.target)
         else:
-            self._states.touch(rows.target, rows.columns, self._keys_of(rows))
+            examined = self._examined(rows)
+            self._states.touch(rows.target, examined.values(), self._keys_of(examined))
+
+    def _examined(self, rows: TargetRows) -> TargetRows:
+        """The rows whose sums differ."""
+        if self._buckets is None or isinstance(rows.columns, Mapping):
+            return rows
+        return rows.filter(in_buckets(rows.target, rows.columns, self._buckets))
+
+
+def _record_of(failure: Failure) -> str:
+    position = failure.position
+    return f"{position.get('topic')}-{position.get('partition')} at offset {position.get('offset')}"
 
 
 def _named(offsets: Mapping[InLog, int]) -> dict[TopicPartition, int]:

@@ -43,15 +43,16 @@ class JsonLinesFormat(FileFormat):
         return (".json", ".json.gz")
 
     def read(self, file: BinaryIO) -> Iterator[Chunk]:
-        row = 0
+        rows = 0
         for lines in separated(file, b"\n"):
             texts = [text for line in lines.to_pylist() if (text := line.strip())]
-            for text in texts:
-                row += 1
-                try:
+            row = 0
+            try:
+                for row, text in enumerate(texts, 1):  # noqa: B007 - told when it fails
                     orjson.loads(text)
-                except orjson.JSONDecodeError as error:
-                    raise DataError(f"record {row} is not JSON: {error}") from error
+            except orjson.JSONDecodeError as error:
+                raise DataError(f"record {rows + row} is not JSON: {error}") from error
+            rows += len(texts)
             yield Chunk(None, pa.array(texts, pa.binary()).cast(pa.string()))
 
 

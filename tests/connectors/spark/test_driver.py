@@ -441,9 +441,10 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log, addresses, files = [], set(), [], set(), set()
+    seen, modes, log, addresses, files, told = [], set(), [], set(), set(), []
 
-    def look(_):
+    def look(said):
+        told.append(said)
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
@@ -461,6 +462,9 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     assert {"blockmgr", "spark"} <= files, "the JVM's files go with the driver's folder"
     assert "java" in {name for name, _ in seen}
     assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
+    assert any("Spark's own page is http://127.0.0.1:" in said["note"] for said in told)
+    stages = [part for said in told for part in said.get("parts", ())]
+    assert stages and all(part["name"].startswith("stage ") and part["total"] for part in stages)
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)

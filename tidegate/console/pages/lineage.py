@@ -20,6 +20,14 @@ __all__ = ["routes"]
 _MOST_DRAWN: Final = 120
 """Lines of a picture that one can still read."""
 _MOST_LISTED: Final = 500
+_MOST_NAMED: Final = 20
+_KINDS: Final = {
+    **dict.fromkeys(("s3", "gs", "az", "abfs", "abfss", "wasb", "wasbs", "hdfs", "sftp", "ftp"), "files"),
+    **dict.fromkeys(("http", "https"), "address"),
+    "kafka": "topic elsewhere",
+    "salesforce": "object",
+}
+"""What a dataset is, by the scheme of its name; a table where it is none of these."""
 
 
 def routes(console: Console) -> list[Route]:
@@ -65,6 +73,7 @@ async def _show(visit: Visit) -> Response:
         "lineage.html",
         words=words,
         node=single,
+        several=nodes[:_MOST_NAMED] if len(nodes) > 1 else [],
         column=column,
         picture=picture,
         chosen={node.id for node in nodes},
@@ -94,7 +103,10 @@ def _link(node: Node, column: str = "") -> str:
 
 
 def _kind(node: Node) -> str:
-    return "table or folder" if node.kind == "dataset" else node.kind
+    if node.kind != "dataset":
+        return node.kind
+    scheme, is_url, _ = node.name.partition("://")
+    return _KINDS.get(scheme, "table") if is_url else "files"
 
 
 def _page_of(node: Node) -> str:

@@ -173,7 +173,7 @@ async def _groups(visit: Visit) -> Response:
         looked_at = [group.group_id for group in listed][:_MOST_GROUPS]
         described = await asyncio.gather(*(admin.describe_group(group) for group in looked_at), return_exceptions=True)
         known = [group for group in described if not isinstance(group, BaseException)]
-        lags = await asyncio.gather(*(group_lags(admin, group, name) for group in known))
+        lags = await asyncio.gather(*(group_lags(admin, group, [name]) for group in known))
     rows = [
         {
             "group": group.group_id,
