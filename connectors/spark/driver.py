@@ -3,7 +3,7 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": "", "lost": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
 ``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error.
 A stream says ``{"event": "left out", "records": "..."}`` of a micro-batch, and goes on when it has read a line: the worker has them. The driver ends with its standard
 input; that and SIGTERM cancel a job that runs.
@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from connectors.spark import files, loading, topic_output, topics
 from connectors.spark.class_archive import record_classes
+from connectors.spark.executors import lost_executors, note_of
 from connectors.spark.failures import first_words, is_passing
 from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, WARM, Input, Job
 from connectors.spark.load import Load, described
@@ -119,12 +120,14 @@ def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -
     if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
         watcher.start()
     try:
+        lost_before = lost_executors(spark)
         done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job, answers)
+        lost = {id_: told for id_, told in lost_executors(spark).items() if id_ not in lost_before}
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
     else:
-        said = {"event": "done", **done}
+        said = {"event": "done", **done, "lost": note_of(lost)}
     ended.set()
     if watcher.is_alive():
         watcher.join()

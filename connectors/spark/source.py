@@ -72,7 +72,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
             raise
         if done["position"] is None:
             return None
-        note = f"wrote {done['note']} to {config.topic}"
+        note = f"wrote {done['note']} to {config.topic}" + (f"; {done['lost']}" if done["lost"] else "")
         self.context.progress(done["rows"], done["rows"], unit="rows", note=note)
         receipt = json.dumps(done["transactions"]) if done["transactions"] else ""
         return Written(done["position"], [config.topic], done["rows"], receipt, done["more"])
