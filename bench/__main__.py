@@ -31,6 +31,8 @@ BENCHES = (
     "registry.start",
     "events.publish",
     "events.subscribe",
+    "spark_jobs",
+    "spark_merge",
     "spark_read",
     "spark_write",
 )

@@ -25,7 +25,6 @@ from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
 from broker.share_coordinator.config import SHARE_STATE_TOPIC
 from broker.storage.partitions import INTERNAL_TOPICS, Partitions
 from broker.transactions.records import TRANSACTIONS_TOPIC
-from tidegate.kit.open_files import FileRoom
 
 __all__ = ["DEFAULT", "Topics"]
 
@@ -40,7 +39,6 @@ class Topics:
         self._config = config
         self._metadata = metadata
         self._logs = logs
-        self._files = FileRoom()
 
     def name_of(self, topic_id: uuid.UUID) -> str | None:
         return self._metadata.topic_name(topic_id)
@@ -147,21 +145,11 @@ class Topics:
                 name, partitions=count, replication_factor=replication_factor, configs=settings
             )
             self._logs.choose_disks(count)
-            self._require_files(count)
             # As in Kafka the id is random and never used again.
             return Topic(name, uuid.uuid4(), count, settings)
-        self._require_files(count)
         return self._metadata.create_topic(
             name, partitions=count, replication_factor=replication_factor, configs=settings
         )
-
-    def _require_files(self, partitions: int) -> None:
-        """Each partition keeps a file open. At the limit the broker could take no connection, and delete nothing."""
-        if not self._files.has(partitions):
-            raise PolicyViolation(
-                f"{partitions} more partitions leave this broker too few open files for connections: its process may have "
-                f"{self._files.most:,}. Raise the limit (ulimit -n, LimitNOFILE=) and start it again."
-            )
 
     def _assigned(self, assignment: Mapping[int, Sequence[int]]) -> int:
         if sorted(assignment) != list(range(len(assignment))):
@@ -197,7 +185,6 @@ class Topics:
                 )
             self._check_replicas(assignment)
         self._logs.choose_disks(count - topic.partitions)
-        self._require_files(count - topic.partitions)
         if not validate_only:
             self._metadata.create_partitions(name, count)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from connect.config.cloud_keys import with_cloud_keys
 from connect.config.connector import CommonConfig, SinkConfig
 from connect.config.worker import WorkerConfig
 from connect.converters.headers import header_conversion
+from connect.errors import BadRequest
 from connect.plugins.config_providers import resolved
 from connect.plugins.registry import PluginRegistry
 from connect.task.assembly import converter
@@ -69,7 +70,7 @@ def facts(result: Preview) -> dict[str, Any]:
         "records": [
             {
                 "topic": record.topic,
-                "partition": record.partition,
+                "partition": record.origin.partition if record.origin is not None else record.partition,
                 "offset": record.offset,
                 "timestamp": record.timestamp_ms,
                 "key": record.key,
@@ -120,12 +121,14 @@ def preview(
     *,
     rows: int = 10,
     timeout_s: float = 30,
+    given: Sequence[RecordBatch] | None = None,
 ) -> Preview:
     """The first ``rows`` rows of a connector, or those that arrive: the first within ``timeout_s``, others within 3 s of one another.
 
-    A source starts as if it had never run; a sink reads its topics from their beginnings. ``worker`` has the default
-    converters, ``schema.registry.url`` and, for a sink, ``bootstrap.servers``. Raises ConfigError and the plugins'
-    errors.
+    A source starts as if it had never run; a sink reads its topics from their beginnings, or takes the batches of bytes
+    ``given`` (``connect.given_records``), all their rows. ``worker`` has the default converters, ``schema.registry.url``
+    and, for a sink, ``bootstrap.servers``. Raises BadRequest where a source or a job is given records, ConfigError
+    and the plugins' errors.
     """
     worker = {"bootstrap.servers": "127.0.0.1:9092", **worker}
     worker.setdefault("schema.registry.url", parse(WorkerConfig, worker).schema_registry_url or _NO_REGISTRY)
@@ -145,6 +148,9 @@ def preview(
     )
     headers = header_conversion(plugins, worker, config, connector=common.name)
     try:
+        if given is not None and not issubclass(connector.task_class, SinkTask):
+            kind = "a source" if issubclass(connector, SourceConnector) else "a job, which reads the log by itself"
+            raise BadRequest(f"{plugin.name} is {kind}: only another sink can be given records")
         if issubclass(connector.task_class, SourceJobTask):
             _of_source_job(result, Bench(connector, {**worker, **config}), rows)
         elif issubclass(connector, SourceConnector):
@@ -155,7 +161,7 @@ def preview(
             _of_job(result, Bench(connector, {**worker, **config}), worker, rows)
         else:
             pipeline = SinkPipeline(chain, keys, values, policy, headers=headers)
-            _of_sink(result, Bench(connector, config), worker, pipeline, rows)
+            _of_sink(result, Bench(connector, config), worker, pipeline, rows, given)
     finally:
         for part in (chain, keys, values, headers):
             part.close()
@@ -205,13 +211,23 @@ def _of_source_job(result: Preview, bench: Bench, rows: int) -> None:
         task.stop()
 
 
-def _of_sink(result: Preview, bench: Bench, worker: Mapping[str, str], pipeline: SinkPipeline, rows: int) -> None:
-    sink = parse(SinkConfig, bench.properties)
-    for batch in pipeline.receive(_some_fetched(worker, sink, rows)):
-        if result.rows < rows:
-            result.batches.append(batch.slice(0, rows - result.rows))
+def _of_sink(
+    result: Preview,
+    bench: Bench,
+    worker: Mapping[str, str],
+    pipeline: SinkPipeline,
+    rows: int,
+    given: Sequence[RecordBatch] | None,
+) -> None:
+    if given is not None:
+        result.batches = [batch for batch in pipeline.receive_raw(given) if len(batch)]
+    else:
+        for batch in pipeline.receive(_some_fetched(worker, parse(SinkConfig, bench.properties), rows)):
+            if result.rows < rows:
+                result.batches.append(batch.slice(0, rows - result.rows))
     task: SinkTask[Any] = bench.unstarted()
-    result.actions = list(task.preview(result.batches))
+    if result.batches:
+        result.actions = list(task.preview(result.batches))
 
 
 def _of_job(result: Preview, bench: Bench, worker: Mapping[str, str], rows: int) -> None:

@@ -182,6 +182,11 @@ class EventsClient:
     def forget_entity(self, name: str) -> None:
         self._call("DELETE", f"/tidegate/v1/entities/{_named(name)}")
 
+    def limits(self) -> dict[str, dict[str, int]]:
+        """The limits of the service by Salesforce's names, each with ``Max`` and ``Remaining``. Without a limit ``Max`` is 2^31 - 1."""
+        limits: dict[str, dict[str, int]] = self._call("GET", "/services/data/v60.0/limits")
+        return limits
+
     def triggers(self) -> dict[str, Any]:
         """``subscribers`` has triggers and flows as rows of EventBusSubscriber; ``problems`` has files that can't be
         loaded.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from pyspark_tidegate.types import converted, spark_arrow
-from registry.client import AvroSchema, ParsedSchema, RegistryClient
+from registry.client import AvroSchema, NotFound, ParsedSchema, RegistryClient
 from registry.formats.json_schema.schema import JsonSchema
 from registry.formats.protobuf.schema import ProtobufSchema
 from registry.serde import (
@@ -30,6 +30,7 @@ __all__ = ["Decode", "Side", "decode_each", "decoder"]
 
 Decode = Callable[[pa.Array], pa.Array]
 """Bytes of keys or values as a column of the side's type. Raises SerializationError with the row where it is known."""
+_MOST_UNKNOWN: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,33 @@ def decoder(side: Side, client: RegistryClient | None) -> Decode:
 
 
 def _protobuf(side: Side, client: RegistryClient) -> Decode:
-    reader, type_ = _protobuf_schema(side), side.type
-    return lambda column: _converted(decode_protobuf(column, client.any_schema, reader, side.message or None), type_)
+    reader, type_, resolve = _protobuf_schema(side), side.type, _schemas_of(client)
+    return lambda column: _converted(decode_protobuf(column, resolve, reader, side.message or None), type_)
+
+
+def _schemas_of(client: RegistryClient) -> Callable[[int], ParsedSchema]:
+    """The schema of an id. The registry is asked once for an id that it does not have: ``decode_each`` comes back to it with each
+    record that has it."""
+    unknown: dict[int, NotFound] = {}
+
+    def resolve(schema_id: int) -> ParsedSchema:
+        if (refused := unknown.get(schema_id)) is not None:
+            raise refused
+        try:
+            return client.any_schema(schema_id)
+        except NotFound as error:
+            if len(unknown) < _MOST_UNKNOWN:
+                unknown[schema_id] = error
+            raise
+
+    return resolve
 
 
 def _avro(side: Side, client: RegistryClient) -> Decode:
-    reader, type_ = AvroSchema.parse(side.schema, strict=False), side.type
+    reader, type_, schema_of = AvroSchema.parse(side.schema, strict=False), side.type, _schemas_of(client)
 
     def resolve(schema_id: int) -> AvroSchema:
-        schema: ParsedSchema = client.any_schema(schema_id)
+        schema = schema_of(schema_id)
         if not isinstance(schema, AvroSchema):
             raise CorruptRecord(f"the schema with the id {schema_id} is of type {schema.schema_type}, not AVRO")
         return schema

@@ -37,9 +37,10 @@ from broker.client.requests import (
     LogDirsRequest,
     ProducersRequest,
     TopicMetadataRequest,
+    TopicNamesRequest,
 )
 from broker.client.transactions_admin import TransactionsAdmin
-from broker.errors import LeaderNotAvailable, TopicAlreadyExists, UnknownTopicOrPartition
+from broker.errors import LeaderNotAvailable, TopicAlreadyExists, TopicAuthorizationFailed, UnknownTopicOrPartition
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["Admin"]
@@ -64,8 +65,21 @@ class Admin(TransactionsAdmin):
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics in order; ``internal`` adds Kafka's own, as __consumer_offsets."""
-        answer = await self.retried(lambda: self.ask(TopicMetadataRequest(None), about="listing topics"))
-        return sorted(topic[1] for topic in answer.topics if internal or not topic[3])
+        answer = await self.retried(lambda: self.ask(TopicNamesRequest(), about="listing topics"))
+        return sorted(name for name, is_internal in answer.topics if internal or not is_internal)
+
+    async def existing_topics(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that are topics which the user may describe. Asks about these alone, so it stays quick where there
+        are many topics."""
+        asked = sorted(set(names))
+        if not asked:
+            return set()
+        request = TopicMetadataRequest(asked)
+        answer = await self.retried(lambda: self.ask(request, about=f"looking for {', '.join(asked)}"))
+        for code, name, *_ in answer.topics:
+            if code not in (UnknownTopicOrPartition.code, TopicAuthorizationFailed.code):
+                check(code, f"topic {name}")
+        return {name for code, name, *_ in answer.topics if not code}
 
     async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         """Topics by name. Raises UnknownTopicOrPartition for one that does not exist, at once."""

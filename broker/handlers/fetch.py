@@ -7,7 +7,15 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from broker.api.parts import Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics
+from broker.api.parts import (
+    Common,
+    WithArrivals,
+    WithConfig,
+    WithFetchSessions,
+    WithLogs,
+    WithPartitions,
+    WithTopicMetrics,
+)
 from broker.api.routes import Context, Pending, Routes
 from broker.errors import BrokerError, InvalidFetchSessionEpoch, KafkaStorageError, OffsetOutOfRange
 from broker.fetch_sessions import CachedPartition, FetchSession
@@ -23,7 +31,7 @@ __all__ = ["routes"]
 routes = Routes()
 
 
-class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithPartitions, WithTopicMetrics, Protocol):
+class _Parts(Common, WithArrivals, WithConfig, WithFetchSessions, WithLogs, WithPartitions, WithTopicMetrics, Protocol):
     """The parts of a broker that these handlers use."""
 
 
@@ -102,7 +110,7 @@ class _ReadAll(NamedTuple):
 
 
 def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
-    left = _most_bytes(context, request)
+    left, slices = _most_bytes(context, request), context.broker.logs.open_files.slices_at_once
     size, failed = 0, False
     logs: list[PartitionLog | None] = []
     topics: list[tuple[str | uuid.UUID, list[PartitionFetched]]] = []
@@ -110,12 +118,14 @@ def _read_all(context: Context[_Parts], request: FetchRequest) -> _ReadAll:
         results = []
         refusal = _refusal(context, topic)
         for partition in _distinct(fetches):
-            fetched, log = _read(context, request, topic, partition, left - size, size == 0, refusal)
+            most = left - size if slices else 0
+            fetched, log = _read(context, request, topic, partition, most, size == 0, refusal)
             logs.append(log)
             if fetched.diverging is not None or (fetched.error_code and log is not None):
                 failed = True
             elif fetched.records is not None:
                 size += fetched.records.size
+                slices -= 1
             results.append(fetched)
         topics.append((topic, results))
     return _ReadAll(topics, logs, size, left, failed)
@@ -182,18 +192,20 @@ class _Due(NamedTuple):
 
 def _read_due(context: Context[_Parts], request: FetchRequest, session: FetchSession) -> _Due:
     """Read the partitions of a session that may have news."""
-    left = _most_bytes(context, request)
+    left, slices = _most_bytes(context, request), context.broker.logs.open_files.slices_at_once
     size, failed = 0, False
     results: list[tuple[CachedPartition, PartitionFetched]] = []
     for cached in session.due:
         refusal = _refusal(context, cached.topic)
-        fetched, log = _read(context, request, cached.topic, cached.requested, left - size, size == 0, refusal)
+        most = left - size if slices else 0
+        fetched, log = _read(context, request, cached.topic, cached.requested, most, size == 0, refusal)
         if log is not cached.log:
             session.follow(cached, log)
         if fetched.diverging is not None or (fetched.error_code and log is not None):
             failed = True
         elif fetched.records is not None:
             size += fetched.records.size
+            slices -= 1
         results.append((cached, fetched))
     return _Due(results, size, left, failed)
 

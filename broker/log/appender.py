@@ -263,7 +263,8 @@ class Appender:
         if self._log.active.size == 0 and self._log.active.base_offset == self._log.log_end_offset:
             return
         self._files.save_snapshot(self._log.log_end_offset, self._log.producers.snapshot(), durable=False)
-        fresh = Segment(self._log.directory, self._log.log_end_offset, self._log.config.index_interval_bytes)
+        log = self._log
+        fresh = Segment(log.directory, log.log_end_offset, log.config.index_interval_bytes, log.upkeep.open_files)
         if self._log.config.preallocate:
             fresh.preallocate(self._log.config.segment_bytes)
         self._flusher.directory_changed()

@@ -11,6 +11,7 @@ from broker.errors import InvalidReplicationFactor, KafkaStorageError, LogDirNot
 from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
+from broker.log.open_files import OpenFiles
 from broker.log.partition import Mark, PartitionLog
 from tidegate.kit.logs import get_logger
 
@@ -24,7 +25,7 @@ class LogDirectory:
 
     The broker's own log (``own``) is in the directory ``metadata``, or else in the first; that one must be usable. Any
     other may have failed, which takes its partitions offline. ``defaults`` is the configuration of logs until theirs is
-    set (``log.config = ...``).
+    set (``log.config = ...``). ``open_files`` is shared by all disks.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class LogDirectory:
         paths: Path | str | Sequence[Path | str],
         defaults: LogConfig | None = None,
         metadata: Path | str | None = None,
+        open_files: OpenFiles | None = None,
     ) -> None:
         self.defaults = defaults or LogConfig()
         self.graves = Graves()
+        self.open_files = open_files or OpenFiles()
         provided = [paths] if isinstance(paths, Path | str) else paths
-        self.disks = [Disk(Path(path), self.defaults, self.graves) for path in provided]
+        self.disks = [Disk(Path(path), self.defaults, self.graves, self.open_files) for path in provided]
         """The logs of partitions."""
         self._first = self.disks[0] if metadata is None else self._home_of_metadata(Path(metadata))
         self._every = self.disks if self._first in self.disks else [self._first, *self.disks]
@@ -47,7 +50,7 @@ class LogDirectory:
 
     def _home_of_metadata(self, path: Path) -> Disk:
         log_disk = next((disk for disk in self.disks if disk.path.absolute() == path.absolute()), None)
-        return Disk(path, self.defaults, self.graves) if log_disk is None else log_disk
+        return Disk(path, self.defaults, self.graves, self.open_files) if log_disk is None else log_disk
 
     @property
     def path(self) -> Path:

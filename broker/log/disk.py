@@ -25,6 +25,7 @@ from broker.log.checkpoints import (
 from broker.log.config import LogConfig
 from broker.log.files import storage_errors, sync_directory
 from broker.log.graves import Graves
+from broker.log.open_files import OpenFiles
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
 from broker.log.upkeep import Upkeep
@@ -43,7 +44,7 @@ _STRAY: Final = "-stray"
 FUTURE: Final = "-future"
 """The suffix of a directory that a partition is being copied to."""
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
-_FLUSHES_AT_ONCE: Final = 8
+_CLOSED_AT_ONCE: Final = 8
 _MARK_BYTES: Final = 256 * 1024
 """How many bytes of batch headers a recovery may have to read per partition, besides unflushed ones."""
 
@@ -51,7 +52,7 @@ _MARK_BYTES: Final = 256 * 1024
 class Disk:
     """A directory of ``log.dirs``, usually on a separate disk. ``failure`` says why it could not be opened."""
 
-    def __init__(self, path: Path, defaults: LogConfig, graves: Graves) -> None:
+    def __init__(self, path: Path, defaults: LogConfig, graves: Graves, open_files: OpenFiles) -> None:
         self.path = path
         self.id = uuid.UUID(int=0)
         """The directory's id, once its ``meta.properties`` were read."""
@@ -60,7 +61,7 @@ class Disk:
         """Whether the directory accepts no new partitions."""
         self.defaults = defaults
         self.graves = graves
-        self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury)
+        self.upkeep: Upkeep[PartitionLog] = Upkeep(self.graves.bury, open_files)
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._leftover: dict[Path, int] = {}
@@ -194,8 +195,6 @@ class Disk:
             self.upkeep.failed.discard(log)
             self._checkpoints.drop(log)
             self._take_away(log.directory, log.config.file_delete_delay_ms)
-            # A log and its parts refer to each other: nothing else would close its files before a garbage collection.
-            log.segments.close_files()
         if gone:
             with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
                 sync_directory(self.path)
@@ -323,11 +322,13 @@ class Disk:
         A failure does not stop the other steps, but the stop is not marked as clean. Raises the first
         KafkaStorageError.
         """
-        unflushed = [log for log in self.all() if log.flushed_offset < log.log_end_offset]
-        if len(unflushed) > 1:
-            with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:  # a file system commits several at once
-                list(pool.map(_flush_quietly, unflushed))
-        failed = failures(log.close for log in self.all())
+        logs = list(self.all())
+        failed = failures(log.trim for log in logs)
+        with ThreadPoolExecutor(
+            _CLOSED_AT_ONCE if len(logs) > 1 else 1
+        ) as pool:  # a file system commits several at once
+            for part in pool.map(failures, ([log.close] for log in logs)):
+                failed += part
         failed += failures((self.checkpoint, self.checkpoint_start_offsets, self.checkpoint_compacted))
         if not failed:
             failed += failures((self._mark_clean,))
@@ -356,11 +357,6 @@ def failures(works: Iterable[Callable[[], object]]) -> list[KafkaStorageError]:
         except KafkaStorageError as error:
             failed.append(error)
     return failed
-
-
-def _flush_quietly(log: PartitionLog) -> None:
-    with contextlib.suppress(KafkaStorageError):  # the error is raised when the log closes
-        log.flush()
 
 
 @contextlib.contextmanager

@@ -128,6 +128,7 @@ class PartitionLog(LogState):
 
     def reset(self) -> None:
         """Forget everything but the names, so that ``broker.log.recovery`` can fill the log from its files again."""
+        self.segments.close_files()
         self.producers.clear()
         self.aborted = []
         self.failure, self.is_damaged = None, False
@@ -137,7 +138,8 @@ class PartitionLog(LogState):
         with storage_errors(f"begin {self.topic}-{self.partition} at offset {offset}"):
             old = list(self.segments)
             self.reset()
-            self.opened([Segment(self.directory, offset, self.config.index_interval_bytes)], offset, [])
+            fresh = Segment(self.directory, offset, self.config.index_interval_bytes, self.upkeep.open_files)
+            self.opened([fresh], offset, [])
             for segment in old:
                 segment.delete()
         self.log_start_offset = self.flushed_offset = offset
@@ -146,12 +148,20 @@ class PartitionLog(LogState):
     def retire(self) -> None:
         """The files are about to go: from now on appends raise UnknownTopicOrPartition, and a running flush is ignored."""
         self.is_retired = True
+        self.segments.close_files()
+
+    def trim(self) -> None:
+        """Truncate what the active segment's file has beyond its batches. The last step before ``close``."""
+        if self.config.preallocate or self.active.has_excess:
+            with storage_errors(f"close {self.topic}-{self.partition}"):
+                self.active.trim()
 
     def close(self) -> None:
-        """Write everything to disk, with the snapshot that a clean start reads. The log is unusable afterwards."""
+        """Write everything to disk, with the snapshot that a clean start reads. The log is unusable afterwards.
+
+        Runs in any thread, if nothing else uses the log any more.
+        """
         with storage_errors(f"close {self.topic}-{self.partition}"):
-            if self.config.preallocate or self.active.has_excess:
-                self.active.trim()
             self.flush()
             self.active.close_indexes()
             self.recovery_files.sync_indexes()

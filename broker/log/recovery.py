@@ -121,7 +121,8 @@ def _listed(partition: PartitionLog) -> tuple[dict[int, os.stat_result], list[in
 
 
 def _segment(partition: PartitionLog, base: int, stat: os.stat_result | None = None) -> Segment:
-    return Segment(partition.directory, base, partition.config.index_interval_bytes, stat=stat)
+    open_files = partition.upkeep.open_files
+    return Segment(partition.directory, base, partition.config.index_interval_bytes, open_files, stat=stat)
 
 
 class _Opening:

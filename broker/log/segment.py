@@ -20,6 +20,7 @@ from broker.errors import CorruptMessage
 from broker.log.files import FileHandle, sync_data, sync_file, write_all
 from broker.log.headers import headers_in
 from broker.log.offset_index import OffsetIndex
+from broker.log.open_files import OpenFiles
 from broker.log.time_index import TimeIndex
 from broker.log.time_search import Stretch
 from broker.protocol.records import (
@@ -62,13 +63,14 @@ def set_aside(path: Path) -> Path:
 class Segment:
     """``size`` is the position of the next batch; bytes after it are not part of the log.
 
-    With a ``found`` status of its file the segment exists already, and the file is opened when it is needed.
+    With a ``stat`` of its file the segment exists already. The file is opened when it is needed, and may be closed
+    again by ``open_files``.
     """
 
     __slots__ = (
-        "_first_timestamp", "_handle", "_latest", "_stem", "_suffix", "_unindexed_bytes", "aborts_synced", "base_offset",
-        "has_excess", "index", "index_interval_bytes", "loaded", "max_timestamp", "max_timestamp_offset", "modified_ms", "next_offset",
-        "size", "time_index",
+        "_first_timestamp", "_handle", "_latest", "_open_files", "_stem", "_suffix", "_synced_size", "_unindexed_bytes",
+        "aborts_synced", "base_offset", "has_excess", "index", "index_interval_bytes", "is_recent", "loaded", "max_timestamp",
+        "max_timestamp_offset", "modified_ms", "next_offset", "size", "time_index",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +78,7 @@ class Segment:
         directory: Path,
         base_offset: int,
         index_interval_bytes: int,
+        open_files: OpenFiles | None = None,
         *,
         suffix: str = "",
         stat: os.stat_result | None = None,
@@ -84,11 +87,12 @@ class Segment:
         self._suffix = suffix
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
+        self._open_files = open_files
         self._handle: FileHandle | None = None
+        self.is_recent = False
         if stat is None:
-            self._handle = FileHandle(self._name(".log"))
-            stat = os.fstat(self._handle.fd)
-        self.size = stat.st_size
+            stat = os.fstat(self._open(create=True).fd)
+        self.size = self._synced_size = stat.st_size
         self.modified_ms = stat.st_mtime_ns // 1_000_000
         self.index = OffsetIndex(self._name(".index"), base_offset)
         self.time_index = TimeIndex(self._name(".timeindex"), base_offset)
@@ -113,10 +117,31 @@ class Segment:
     @property
     def handle(self) -> FileHandle:
         """The open file. Users of the descriptor must keep the handle until they are done. Raises OSError."""
+        self.is_recent = True
         handle = self._handle
-        if handle is None:
-            handle = self._handle = FileHandle(self._name(".log"), create=False)
+        return self._open() if handle is None else handle
+
+    def _open(self, *, create: bool = False) -> FileHandle:
+        files = self._open_files
+        if files is not None:
+            files.make_room()
+        handle = self._handle = FileHandle(self._name(".log"), create=create)
+        if files is not None:
+            files.opened(self)
         return handle
+
+    def _lent(self) -> FileHandle:
+        """The file for another thread than the log's, which alone may open and close it for the segment."""
+        handle = self._handle
+        return FileHandle(self._name(".log"), create=False) if handle is None else handle
+
+    def is_open_as(self, handle: FileHandle | None) -> bool:
+        return handle is not None and self._handle is handle
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether nothing was appended since the last flush."""
+        return self.size <= self._synced_size
 
     @property
     def path(self) -> Path:
@@ -170,6 +195,7 @@ class Segment:
         Does not fail, whatever the disk does.
         """
         self.size, self.next_offset, self._latest = position, offset, None
+        self._synced_size = min(self._synced_size, position)
         self._cut_off(position)
         for index in (self.index, self.time_index):
             index.drop_from(offset)
@@ -292,7 +318,10 @@ class Segment:
 
     def release(self) -> None:
         """Close the file once no reader uses it. It is reopened when needed."""
-        self._handle = None
+        if self._handle is not None:
+            self._handle = None
+            if self._open_files is not None:
+                self._open_files.closed(self)
 
     def close_indexes(self) -> None:
         """Add the final time entry, as Kafka does when a segment is closed, and write both index files."""
@@ -307,8 +336,9 @@ class Segment:
 
         Raises OSError.
         """
-        handle, aborts_synced = self.handle, self.aborts_synced
+        handle, size, aborts_synced = self._lent(), self.size, self.aborts_synced
         sync_data(handle.fd)
+        self._synced_size = size
         # If the file does not exist, the segment was deleted or compacted in between.
         if not aborts_synced:
             self.aborts_synced = True
@@ -327,11 +357,12 @@ class Segment:
         Earlier ones are on disk and stay untouched, because a power cut may damage what is being written. Thread-safe
         while nothing is appended. Raises OSError, and CorruptMessage for an incomplete batch.
         """
-        handle = self.handle
-        for position, header in self.headers(self.index.position_for(from_offset)):
+        handle = self._lent()
+        start = self.index.position_for(from_offset)
+        for position, header in headers_in(handle, start, self.size, self._name(".log")):
             if header.last_offset < from_offset:
                 continue
-            batch = self.read(position, header.size)
+            batch = handle.read(position, header.size)
             if len(batch) != header.size or not crc_is_right(memoryview(batch), 0, header):
                 return False
             write_all(handle.fd, [batch], position)
@@ -406,6 +437,7 @@ class Segment:
             os.ftruncate(handle.fd, good)
             os.fsync(handle.fd)
             self.size = good
+            self._synced_size = min(self._synced_size, good)
         self.close_indexes()
         return good
 
@@ -442,6 +474,7 @@ class Segment:
         Raises OSError if the batches stay. The other files are useless without them and may be removed later.
         """
         batches, *others = self.files()
+        self.release()
         if bury is None:
             batches.unlink(missing_ok=True)
             for path in others:

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from broker.log.files import FileHandle
 from broker.log.segment import Segment
@@ -24,16 +25,17 @@ class LogSlice:
     The first batch may begin before the requested offset. The file stays readable while the slice exists.
     """
 
-    handle: FileHandle
+    handle: FileHandle | None
+    """None without bytes."""
     position: int
     size: int
 
     @property
     def fd(self) -> int:
-        return self.handle.fd
+        return -1 if self.handle is None else self.handle.fd
 
     def read(self) -> bytes:
-        return os.pread(self.handle.fd, self.size, self.position) if self.size else b""
+        return os.pread(self.fd, self.size, self.position) if self.size else b""
 
 
 class Segments(Sequence[Segment]):
@@ -115,13 +117,13 @@ class Segments(Sequence[Segment]):
             size = _stop(segment, base_offset, limit) - position
             if size > max_bytes:
                 size = max_bytes if whole <= max_bytes else (min(whole, size) if minimum_one else 0)
-            return LogSlice(segment.handle, position, max(size, 0))
-        return LogSlice(self.active.handle, 0, 0)
+            return LogSlice(segment.handle, position, size) if size > 0 else _NOTHING
+        return _NOTHING
 
     def end_of(self, log_slice: LogSlice) -> int | None:
         """An offset not far after the last in a slice that was just read; None if it extends about to the end."""
         for index in range(len(self._all) - 1, -1, -1):
-            if self._all[index].handle is log_slice.handle:
+            if self._all[index].is_open_as(log_slice.handle):
                 behind = self._with_indexes(index).index.offset_behind(log_slice.position + log_slice.size)
                 if behind is None and index + 1 < len(self._all):
                     behind = self._all[index + 1].base_offset
@@ -178,6 +180,9 @@ class Segments(Sequence[Segment]):
     def _base_of_next(self, offset: int) -> int:
         """The base offset of the segment after the one that contains an offset."""
         return self._all[bisect_right(self._bases, offset)].base_offset if offset < self._bases[-1] else sys.maxsize
+
+
+_NOTHING: Final = LogSlice(None, 0, 0)
 
 
 def _stop(segment: Segment, base_offset: int, limit: int) -> int:

@@ -110,7 +110,7 @@ class Swap:
         kept: list[Segment] = []
         if group.has_file:
             _put_in_place(self._directory, base_offset)
-            kept = [Segment(self._directory, base_offset, old[0].index_interval_bytes)]
+            kept = [Segment(self._directory, base_offset, old[0].index_interval_bytes, log.upkeep.open_files)]
             kept[0].load_summary(group.next_offset)
             kept[0].release()
         log.segments.exchange(old, kept)

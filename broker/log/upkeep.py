@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from broker.log.files import sync_directory
+from broker.log.open_files import OpenFiles
 
 __all__ = ["Upkeep"]
 
@@ -21,13 +22,14 @@ def _at_once(path: Path, _delay_ms: int) -> None:
 class Upkeep(Generic[L]):
     """Shared by the logs (of class ``L``) of a directory. Any thread may add to the sets; one thread removes."""
 
-    __slots__ = ("_lock", "_named", "_synced", "bury", "failed", "moved")
+    __slots__ = ("_lock", "_named", "_synced", "bury", "failed", "moved", "open_files")
 
-    def __init__(self, bury: Callable[[Path, int], None] = _at_once) -> None:
+    def __init__(self, bury: Callable[[Path, int], None] = _at_once, open_files: OpenFiles | None = None) -> None:
         self._lock = threading.Lock()
         self._named = self._synced = 0
         self.bury = bury
         """Is called with an unused file or directory and the ms after which it may be removed."""
+        self.open_files = open_files or OpenFiles()
         self.failed: set[L] = set()
         """Logs with a failed flush: they refuse appends until they are repaired."""
         self.moved: set[L] = set()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from connect.api import Dataset, PluginType
 from connect.errors import AlreadyExists, BadRequest, Conflict, InvalidConnector, NotFound
+from connect.given_records import read_records
 from connect.herder.herder import Herder
 from connect.herder.offset_changes import Changes
 from connect.herder.positions import Positions
@@ -303,6 +304,12 @@ class Operations:
         _require_class(config, plugin)
         given = {"name": "preview", **{key: value for key, value in config.items() if value is not None}}
         return await self._worker.preview(given, rows, owner=owner)
+
+    async def preview_of_records(self, name: str, records: list[dict[str, Any]], *, owner: str = "") -> dict[str, Any]:
+        """Show what a sink that there is would do with these records (``connect.given_records``); nothing is written."""
+        config = self.config(name)
+        read_records(records)  # raises BadRequest before a process is started
+        return await self._worker.preview(config, len(records), records, owner=owner)
 
     async def unknown_keys(self, config: Mapping[str, str | None], *, owner: str = "") -> dict[str, str | None]:
         """Keys of a configuration that nobody reads, each with the nearest one that there is."""

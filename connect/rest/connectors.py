@@ -136,6 +136,13 @@ class ConnectorRoutes:
     async def progress(self, request: Request) -> Response:
         return json_response(self._operations.progress(_name(request)))
 
+    async def preview(self, request: Request) -> Response:
+        body = await json_value(request)
+        if not isinstance(body, dict) or body.keys() != {"records"}:
+            raise BadRequest('The request body must be an object: {"records": [...]}')
+        shown = await self._operations.preview_of_records(_name(request), body["records"], owner=owner_of(request))
+        return json_response(shown)
+
     async def lineage(self, request: Request) -> Response:
         """The flows of one connector, or of all that the user may see."""
         only = request.path_params.get("name")

@@ -59,6 +59,7 @@ def all_routes(root: RootRoutes, connectors: ConnectorRoutes, plugins: PluginRou
             Route(f"{connector_path}/offsets", connectors.reset_offsets, methods=["DELETE"]),
             Route(f"/tidegate/v1{connector_path}/run", connectors.run_job, methods=["POST"]),
             Route(f"/tidegate/v1{connector_path}/run", connectors.cancel_job, methods=["DELETE"]),
+            Route(f"/tidegate/v1{connector_path}/preview", connectors.preview, methods=["POST"]),
             Route(f"{connector_path}/topics/reset", connectors.reset_topics, methods=["PUT"]),
             Route(f"{plugin}/config", plugins.keys, methods=["GET"]),
             Route(f"{plugin}/config/validate", plugins.validate, methods=["PUT"]),

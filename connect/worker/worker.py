@@ -180,7 +180,9 @@ class Worker:
         judged: dict[str, Any] = await self._asked("validate", owner, properties=dict(properties))
         return judged
 
-    async def preview(self, properties: Mapping[str, str], rows: int, *, owner: str) -> dict[str, Any]:
+    async def preview(
+        self, properties: Mapping[str, str], rows: int, records: list[dict[str, Any]] | None = None, *, owner: str
+    ) -> dict[str, Any]:
         """The answer of ``TaskHost.preview``, from a process of its own that ends with it. Raises Conflict while others are under
         way, and RemoteError where it takes too long."""
         self.owners.require(owner)
@@ -191,7 +193,12 @@ class Worker:
             host.asked += 1
             try:
                 told: dict[str, Any] = await host.process.call(
-                    "preview", within_s=_PREVIEW_S, properties=dict(properties), rows=rows, timeout_s=_FIRST_ROWS_S
+                    "preview",
+                    within_s=_PREVIEW_S,
+                    properties=dict(properties),
+                    rows=rows,
+                    timeout_s=_FIRST_ROWS_S,
+                    records=records,
                 )
             except TimeoutError:
                 raise RemoteError(f"the preview was not ready within {_PREVIEW_S:g} s and was ended") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ _DENSITY: Final = {"parquet": 4, "orc": 4, "avro": 2}
 """How many bytes of a shuffle become a byte of a file, about; 1 in other formats."""
 _MOST_PARTITIONS: Final = 200
 """Spark puts partitions of a shuffle together until they have the size, and divides them only where many tasks wrote them."""
+_MOST_DEPTH: Final = 3
+"""How deep files of a run are looked for at least: its first attempt may have had more columns to partition by."""
 _DEFAULT_OPTIONS: Final = {"csv": {"header": "true"}}
 
 
@@ -39,9 +42,11 @@ def write(
         options = _DEFAULT_OPTIONS.get(job.format, {}) | job.options
         writer.options(**options).partitionBy(*job.partition_by).save(f"{staging}/{number}")
     stem = f"part-{job.run_id}-"
-    for old in _files(system, root):
-        if old.getName().startswith(stem) and staging not in old.toString():
-            system.delete(old, False)
+    for depth in range(max(_MOST_DEPTH, len(job.partition_by)) + 1):
+        pattern = "/".join([_as_glob(path), *["*"] * depth, f"{stem}*"])
+        for old in system.globStatus(hadoop.Path(pattern)) or ():
+            if staging not in old.getPath().toString():
+                system.delete(old.getPath(), False)
     moved, folders = 0, {}
     for number in range(len(frames) if wanted() else 0):
         prefix = system.makeQualified(hadoop.Path(f"{staging}/{number}")).toString()
@@ -84,9 +89,15 @@ def _delete_other_runs(system: Any, folder: Any, stem: str) -> None:
 
 
 def _files(system: Any, folder: Any) -> list[Any]:
+    """The files below a folder. ``listFiles`` would start a process for each on a local disk, which tells its rights."""
     if not system.exists(folder):
         return []
-    files, entries = [], system.listFiles(folder, True)
-    while entries.hasNext():
-        files.append(entries.next().getPath())
+    files, folders = list[Any](), [folder]
+    while folders:
+        for status in system.listStatus(folders.pop()):
+            (folders if status.isDirectory() else files).append(status.getPath())
     return files
+
+
+def _as_glob(path: str) -> str:
+    return re.sub(r"[\\*?{}\[\]]", r"\\\g<0>", path)

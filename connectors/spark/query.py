@@ -37,6 +37,8 @@ class Query:
     registry: Mapping[str, str] = field(repr=False)
     most_bytes: int | None = None
     """The largest result, as JSON; a larger one is an error."""
+    fails_on_undecodable: bool = False
+    """Whether a record that can't be decoded ends the query. Otherwise it is a row of nulls, and a note tells of it."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,15 @@ class Result:
     """Values as JSON has them; what JSON lacks, such as a decimal or a time, is text."""
     more: bool
     """Whether there are more rows than were asked for."""
+    notes: Sequence[str] = ()
+    """Sentences about the rows: which topics have records that can't be decoded."""
 
 
 @contextlib.contextmanager
 def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator[Result]:
     """Run a query on a local Spark that starts and ends with it. A topic is a view by its name, or by its name with underscores
-    for what SQL has no letters for; its columns are the fields of its values.
+    for what SQL has no letters for; its columns are the fields of its values. With the metadata columns, ``__error`` and ``__bytes`` are
+    the reason and the value of a record that can't be decoded.
 
     Spark is killed once ``stopping`` is set. The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
     classes. Raises ConnectError with Spark's words, and where there is no usable Java.
@@ -88,7 +93,7 @@ def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator
             said = json.loads(answer)
             if "error" in said:
                 raise ConnectError(said["error"])
-            yield Result(said["columns"], said["rows"], said["more"])
+            yield Result(said["columns"], said["rows"], said["more"], said["notes"])
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_RECORDING_S)
         finally:

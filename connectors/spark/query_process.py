@@ -1,7 +1,7 @@
 """The process of a query (``connectors.spark.query``): a Spark that runs it and prints its result.
 
 ``python -m connectors.spark.query_process``: standard input is a ``Query`` as JSON. Standard output is an object as JSON:
-``{"columns": ["id"], "rows": [[1]], "more": false}``, ``more`` where the result has more rows than were asked for, or
+``{"columns": ["id"], "rows": [[1]], "more": false, "notes": []}``, ``more`` where the result has more rows than were asked for, or
 ``{"error": "..."}``. Spark's own words go to standard error.
 """
 
@@ -12,7 +12,7 @@ import datetime as dt
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from connectors.spark.failures import first_words
 from connectors.spark.job import Input, Job
 from connectors.spark.query import Query
 from connectors.spark.query_guard import SETTINGS, require_query
+from connectors.spark.query_names import topics_named
 from registry.client import RegistryClient
 from registry.client.errors import NotFound
 from tidegate.kit.config import nearest_name
@@ -40,20 +41,26 @@ _SAMPLE: Final = 1000
 
 def main() -> int:
     query = Query(**json.loads(sys.stdin.read()))
+    servers, properties = query.kafka["bootstrap.servers"], dict(query.kafka)
+    del properties["bootstrap.servers"]
     try:
-        spark = _session()
-        servers = query.kafka["bootstrap.servers"]
-        require_query(spark, query.sql)
-        with Admin(ClientConfig(servers, {k: v for k, v in query.kafka.items() if k != "bootstrap.servers"})) as admin:
-            frame = _Topics(spark, query, admin).queried()
-        table = frame.limit(query.rows + 1).toArrow()
+        with Admin(ClientConfig(servers, properties)) as admin:
+            names = _Names(admin.list_topics())
+            names.require_any(query.sql)
+            spark = _session()
+            require_query(spark, query.sql)
+            topics_ = _Topics(spark, query, admin, names)
+            frame = topics_.queried()
+        limited = frame.limit(query.rows + 1)
+        table = limited.toArrow()
+        notes = topics_.notes(limited)
     except Exception as error:  # noqa: BLE001 - whatever ended the query is told in a line; the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"error": str(error) if isinstance(error, TidegateError) else first_words(error)}
     else:
         columns = [column.to_pylist()[: query.rows] for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
-        said = {"columns": table.column_names, "rows": rows, "more": len(table) > query.rows}
+        said = {"columns": table.column_names, "rows": rows, "more": len(table) > query.rows, "notes": notes}
     text = json.dumps(said, default=_as_json)
     if query.most_bytes is not None and len(text) > query.most_bytes:
         size = f"{len(text) / 1e6:.1f} MB, and {query.most_bytes / 1e6:g} MB are taken"
@@ -92,13 +99,35 @@ def _session() -> SparkSession:
     return session
 
 
+class _Names:
+    """The names of topics, and of their views."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        known = list(names)
+        self._by_view = {re.sub(r"\W", "_", name): name for name in known} | {name: name for name in known}
+
+    def topic_of(self, view: str) -> str:
+        """Raises UsageError for a name that is no topic."""
+        topic = self._by_view.get(view)
+        if topic is None:
+            near = nearest_name(view, self._by_view)
+            meant = f"; is {near} meant?" if near is not None else ""
+            raise UsageError(f"there is no topic {view}{meant} (`tidegate topics list` lists them)")
+        return topic
+
+    def require_any(self, sql: str) -> None:
+        """Raises UsageError for a query that names no topic that there is, so that its author need not wait for Spark."""
+        named = topics_named(sql)
+        if named and self._by_view.keys().isdisjoint(named):
+            self.topic_of(named[0])
+
+
 class _Topics:
     """The topics of a cluster, each a view once the query asks for it."""
 
-    def __init__(self, spark: SparkSession, query: Query, admin: Admin) -> None:
-        self._spark, self._query, self._admin = spark, query, admin
-        names = admin.list_topics()
-        self._by_view = {re.sub(r"\W", "_", name): name for name in names} | {name: name for name in names}
+    def __init__(self, spark: SparkSession, query: Query, admin: Admin, names: _Names) -> None:
+        self._spark, self._query, self._admin, self._names = spark, query, admin, names
+        self._frames: dict[str, DataFrame] = {}
 
     def queried(self) -> DataFrame:
         """The result of the query. Raises UsageError for a name that is no topic."""
@@ -113,14 +142,19 @@ class _Topics:
                 if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or not view or view in known:
                     raise
                 known.add(view)
-                self._frame(view).createOrReplaceTempView(f"`{view}`")
+                topic = self._names.topic_of(view)
+                if topic not in self._frames:
+                    self._frames[topic] = self._frame(topic)
+                self._frames[topic].createOrReplaceTempView(f"`{view}`")
 
-    def _frame(self, view: str) -> DataFrame:
-        topic = self._by_view.get(view)
-        if topic is None:
-            near = nearest_name(view, self._by_view)
-            meant = f"; is {near} meant?" if near is not None else ""
-            raise UsageError(f"there is no topic {view}{meant} (`tidegate topics list` lists them)")
+    def notes(self, result: DataFrame) -> list[str]:
+        """What the author of the query should know of its rows, after they were computed. An ``Observation`` does not look into
+        subqueries; the metrics of the plan do."""
+        metrics: Any = result._jdf.queryExecution().observedMetrics()
+        counted = ((topic, metrics.apply(topic)) for topic in self._frames if metrics.contains(topic))
+        return [_note_of(topic, row) for topic, row in counted if row.getAs("bad")]
+
+    def _frame(self, topic: str) -> DataFrame:
         partitions = [
             TopicPartition(topic, p.partition) for p in self._admin.describe_topics([topic])[topic].partitions
         ]
@@ -142,15 +176,12 @@ class _Topics:
                 return "string"
 
     def _columns_of(self, frame: DataFrame) -> str | None:
-        """The columns, as DDL, of values that are JSON objects; None of others."""
-        texts = [row.value for row in frame.select("value").limit(_SAMPLE).collect()]
-        try:
-            objects = bool(texts) and all(isinstance(json.loads(text), dict) for text in texts)
-        except ValueError:
+        """The columns, as DDL, of values that are JSON objects, most of them at least; None of others."""
+        texts = [row.value or "" for row in frame.select("value").limit(_SAMPLE).collect()]
+        objects = [text for text in texts if _is_object(text)]
+        if len(objects) * 2 <= len(texts):
             return None
-        if not objects:
-            return None
-        columns = self._spark.read.json(self._spark.sparkContext.parallelize(texts)).schema
+        columns = self._spark.read.json(self._spark.sparkContext.parallelize(objects)).schema
         return str(columns.toDDL()) or None
 
     def _read(
@@ -168,12 +199,28 @@ class _Topics:
             value_format=format_,
             value_schema=schema,
         )
+        tolerates = not self._query.fails_on_undecodable
         job = Job(
             run_id="sql", name="sql", inputs=[input_], sql=None, path="", format="", mode="", options={}, partition_by=[],
-            files=0, file_bytes=0, metadata_columns=self._query.metadata_columns, master="", jars=[], tolerates_errors=False,
+            files=0, file_bytes=0, metadata_columns=self._query.metadata_columns, master="", jars=[],
+            tolerates_errors=tolerates,
             conf={}, kafka=dict(self._query.kafka), registry=dict(self._query.registry),
         )  # fmt: skip
-        return topics.read(self._spark, job, input_).frame
+        return topics.read(self._spark, job, input_, keeps_errors=tolerates).frame
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _note_of(topic: str, counted: Any) -> str:
+    bad, first = counted.getAs("bad"), counted.getAs("first_bad")
+    them, are = ("1 record", "it is a row") if bad == 1 else (f"{bad:,} records", "they are rows")
+    where = f"in partition {first.getAs('partition')} at offset {first.getAs('offset')}: {first.getAs('error')}"
+    return f"{them} of {topic} can't be decoded: {are} of nulls. The first is {where}."
 
 
 if __name__ == "__main__":

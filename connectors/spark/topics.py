@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,8 @@ __all__ = ["Topic", "failures_of", "read"]
 _DIVIDED_ROWS: Final = 100_000
 """An input of so many offsets is divided among all cores, even if it has fewer partitions."""
 _CORRUPT: Final = "__corrupt"
-_NOT_JSON: Final = "the value is not JSON with the columns of spark.value.schema"
+_MOST_COLUMNS: Final = 200
+"""The most characters of columns in a reason."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,15 @@ class Topic:
     unavailable: str = ""
     """The text in place of one that the source left out; empty: none."""
 
-    def counts(self) -> tuple[int, int]:
-        """How many records became rows, and how many could not be decoded, after ``frame`` was computed. Rows that Spark saw no
-        need to compute, as of a query that has no rows whatever its input is, are not counted."""
+    def counts(self) -> tuple[int, int] | None:
+        """How many records became rows, and how many could not be decoded, after ``frame`` was computed. None where Spark does not
+        tell: of a topic that is read in a subquery alone, or that it saw no need to read."""
         if self.observed is None:
-            return 0, 0
+            return None
         self.frame.sparkSession.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         row = self.observed._jo.getRowOrEmpty()
         if row.isEmpty() or not row.get().length():
-            return 0, 0
+            return None
         counted = self.observed.get
         return int(counted["rows"]), int(counted["bad"])
 
@@ -52,8 +54,11 @@ def failures_of(input_: Input) -> str:
     return f"left out of {input_.topic}"
 
 
-def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
+def read(spark: SparkSession, job: Job, input_: Input, *, keeps_errors: bool = False) -> Topic:
     """The records of one topic as columns; tombstones are left out. Of a lookup's records with a key, the newest of each key.
+
+    With ``keeps_errors``, for a job that tolerates errors, a record that can't be decoded is a row of nulls. ``__error`` and
+    ``__bytes`` are among the metadata columns then, and ``first_bad`` is observed: partition, offset and reason of the first.
 
     A job that is a stream reads them as a stream, but for lookups, which each micro-batch reads anew.
 
@@ -82,15 +87,19 @@ def read(spark: SparkSession, job: Job, input_: Input) -> Topic:
     if tolerates and job.stream is not None and not input_.lookup:
         records = records.observe(failures_of(input_), f.count_if(failed))
     if observed is not None:
-        records = records.observe(observed, f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad"))
-    records = records.where(rows)
+        counts = [f.count_if(rows).alias("rows"), f.count_if(failed).alias("bad")]
+        if keeps_errors:
+            counts.append(f.min(f.when(failed, f.struct("partition", "offset", "error"))).alias("first_bad"))
+        records = records.observe(observed, *counts)
+    records = records.where(rows | failed if keeps_errors else rows)
     if merges:
         frame, keys, unavailable = changes(records, job, input_)
         return Topic(frame, bad, observed, keys, unavailable)
     of_struct = isinstance(records.schema["value"].dataType, StructType)
     columns: list[Column | str] = ["value.*" if of_struct else "value"]
     if job.metadata_columns:
-        columns += [f.col(name).alias(f"__{name}") for name in ("topic", "partition", "offset", "timestamp")]
+        names = ["topic", "partition", "offset", "timestamp", *(("error", "bytes") if keeps_errors else ())]
+        columns += [f.col(name).alias(f"__{name}") for name in names]
     return Topic(records.select(*columns), bad, observed)
 
 
@@ -169,8 +178,11 @@ def _parsed(records: DataFrame, ddl: str, *, tolerates: bool) -> DataFrame:
     records = records.withColumn("parsed", value)
     bad = f.col(f"parsed.{_CORRUPT}").isNotNull() | (f.col("parsed").isNull() & (f.trim(text) != "null"))
     bad = f.coalesce(bad, f.lit(False))  # of a tombstone it is null
+    not_json = f.lit(
+        f"the value is not JSON with the columns {textwrap.shorten(ddl, _MOST_COLUMNS, placeholder=' ...')}"
+    )
     if tolerates:
-        records = records.withColumn("error", f.when(bad, f.lit(_NOT_JSON)))
+        records = records.withColumn("error", f.when(bad, not_json))
         records = records.withColumn("bytes", f.when(bad, f.col("value")))
     else:
         where = [
@@ -181,7 +193,7 @@ def _parsed(records: DataFrame, ddl: str, *, tolerates: bool) -> DataFrame:
             f.lit(" offset "),
             f.col("offset"),
         ]
-        reason = f.raise_error(f.concat(*where, f.lit(f": {_NOT_JSON}")))
+        reason = f.raise_error(f.concat(*where, f.lit(": "), not_json))
         records = records.where(f.when(bad, reason).otherwise(f.lit(True)))
     columns = f.struct(*[f.col("parsed").getField(name).alias(name) for name in names])
     return records.withColumn("value", f.when(~bad & f.col("parsed").isNotNull(), columns))

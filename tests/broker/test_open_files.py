@@ -1,55 +1,88 @@
-"""A broker near its limit on open files refuses topics, and goes on with everything else."""
+"""A broker with more partitions than files that it may open."""
 
 from __future__ import annotations
 
-import contextlib
 import resource
+from itertools import pairwise
+from pathlib import Path
 
+import psutil
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin
-from broker.client.errors import PolicyViolation
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
-from tidegate.kit.open_files import FileRoom, most_open_files, raise_limit
+from tidegate.kit.open_files import most_open_files, raise_limit
 
-_LIMIT = 300
+_LIMIT = 120
+_PARTITIONS = 250
+_TOPIC = "more-than-files"
 
 
 @pytest.fixture
 def broker(tmp_path):
-    made = TidegateBroker(tmp_path / "broker", {"log.segment.delete.delay.ms": "1"}, open_files=_LIMIT)
+    made = TidegateBroker(tmp_path / "broker", {"file.delete.delay.ms": "1"}, open_files=_LIMIT)
     made.start()
     yield made
     made.stop()
 
 
-def test_topics_are_refused_before_connections_are(broker):
+def test_more_partitions_than_open_files(broker):
     with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
-        made = 0
-        with pytest.raises(PolicyViolation, match=r"open files.*ulimit -n"):
-            for made in range(0, _LIMIT, 10):
-                admin.create_topics([NewTopic(f"files-{made}", 10, 1)])
-        assert 100 < made < _LIMIT
-        with pytest.raises(PolicyViolation):
-            admin.create_partitions("files-0", 60)
-        producers = [Producer({"bootstrap.servers": broker.bootstrap_servers}) for _ in range(5)]
-        for producer in producers:
-            producer.produce("files-10", b"x")
-            assert producer.flush(30) == 0
-        del producer, producers
-        for number in range(0, made, 10):
-            admin.delete_topics([f"files-{number}"])
+        admin.create_topics([NewTopic(_TOPIC, _PARTITIONS - 50, 1)])
+        admin.create_partitions(_TOPIC, _PARTITIONS)
+    _produce(broker, range(3))
+    assert _read(broker) == list(range(3))
+    broker.kill()
+    broker.start()
+    _produce(broker, range(3, 6))
+    assert _read(broker) == list(range(6))
+    broker.stop()
+    broker.start()
+    connections = [Producer({"bootstrap.servers": broker.bootstrap_servers}) for _ in range(10)]
+    assert all(connection.list_topics(timeout=30) for connection in connections)
+    assert _read(broker) == list(range(6))
+    with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
+        admin.delete_topics([_TOPIC])
+    wait_until(lambda: not _files(broker), "the files of a deleted topic closed")
 
-        def fits() -> bool:
-            with contextlib.suppress(PolicyViolation):
-                admin.create_topics([NewTopic("files-again", 50, 1)])
-                return True
-            return False
 
-        wait_until(fits, "room for a topic once the files of the deleted ones are closed")
+def _files(broker: TidegateBroker) -> list[str]:
+    return [
+        file.path for file in psutil.Process(broker.process.pid).open_files() if _TOPIC in Path(file.path).parent.name
+    ]
+
+
+def _produce(broker: TidegateBroker, numbers: range) -> None:
+    """A record of each number to each partition."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+    for number in numbers:
+        for partition in range(_PARTITIONS):
+            producer.produce(_TOPIC, b"%d" % number, partition=partition)
+        assert producer.flush(60) == 0
+    assert 0 < len(_files(broker)) < _LIMIT
+
+
+def _read(broker: TidegateBroker) -> list[int]:
+    """The numbers in each partition, which are the same in all of them."""
+    settings = {"group.id": "-", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
+    consumer.assign([TopicPartition(_TOPIC, partition, 0) for partition in range(_PARTITIONS)])
+    read: dict[int, list[int]] = {partition: [] for partition in range(_PARTITIONS)}
+    ended: set[int] = set()
+    while len(ended) < _PARTITIONS:
+        message = consumer.poll(30)
+        assert message is not None, f"{len(ended)} of {_PARTITIONS} partitions were read to their end"
+        if message.error() is not None:
+            assert message.error().name() == "_PARTITION_EOF", message.error()
+            ended.add(message.partition())
+        else:
+            read[message.partition()].append(int(message.value()))
+    consumer.close()
+    assert all(one == other for one, other in pairwise(read.values()))
+    return read[0]
 
 
 def test_the_soft_limit_goes_up_to_the_hard_one():
@@ -59,8 +92,3 @@ def test_the_soft_limit_goes_up_to_the_hard_one():
         assert raise_limit() == most_open_files() == min(before[1], 1 << 20)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def test_room_is_what_the_limit_leaves():
-    room = FileRoom()
-    assert room.has(1) and not room.has(room.most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin, BatchProducer
 from connect.api import Record
+from connect.errors import BadRequest
+from connect.given_records import raw_batches
 from connect.plugins.registry import load_plugins
 from connect.preview import Preview, json_facts, preview
 
@@ -126,6 +129,80 @@ def test_a_job_is_shown_records_as_they_lie_in_the_log(tidegate_broker, tmp_path
     assert (seen.batches, seen.left_out) == ([], [])
     assert seen.actions == [f"0 [0, 1] {[bytes([0, 1]), b'{']} at {tidegate_broker.bootstrap_servers}"]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_sink_is_shown_what_it_would_do_with_records_that_are_given(plugins, tmp_path):
+    sink = {
+        "name": "out",
+        "connector.class": "tidegate.local.LocalSinkConnector",
+        "topics": "given-orders",
+        "store.url": str(tmp_path / "out"),
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "100",
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "transforms": "left,renamed",
+        "transforms.left.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.left.predicate": "tombstone",
+        "predicates": "tombstone",
+        "predicates.tombstone.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+        "transforms.renamed.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.renamed.regex": "given-(.*)",
+        "transforms.renamed.replacement": "$1",
+    }
+    values = [b'{"id": 1}', b"no json", None]
+    records = [
+        {"topic": "given-orders", "partition": 3, "offset": 9 - n, "value": value and base64.b64encode(value).decode()}
+        for n, value in enumerate(values)
+    ]
+    told = json_facts(preview(plugins, {}, sink, given=raw_batches(records)))
+    assert [(r["topic"], r["partition"], r["offset"], r["value"]) for r in told["records"]] == [
+        ("orders", 3, 9, {"id": 1})
+    ]
+    assert [(f["stage"], f["partition"], f["offset"]) for f in told["left_out"]] == [("VALUE_CONVERTER", 3, 8)]
+    assert told["actions"] and not (tmp_path / "out").exists()
+    with pytest.raises(BadRequest, match="is a source: only another sink can be given records"):
+        preview(plugins, {}, {"name": "in", "connector.class": "FileStreamSource"}, given=raw_batches(records))
+
+
+RECORD = {"topic": "t", "partition": 0, "offset": 0}
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["topic", "partition", "offset", "timestamp", "key", "value", "headers"]), JSON_VALUES
+    )
+)
+@settings(max_examples=200)
+def test_records_of_a_request_are_read_or_refused_by_number(changes):
+    try:
+        (batch,) = raw_batches([RECORD | changes])
+        assert len(batch) == 1
+    except BadRequest as error:
+        assert "record 0" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        ({}, "a list of 1 to 100 records"),
+        ([], "a list of 1 to 100 records"),
+        ([RECORD] * 101, "a list of 1 to 100 records"),
+        ([RECORD, RECORD], "record 1 has the offset 0 of another record of its partition"),
+        ([RECORD | {"valeu": ""}], "record 0 has 'valeu'; a record has headers, key,"),
+        ([RECORD | {"partition": -1}], "record 0 has the partition -1: give a whole number from 0"),
+        ([RECORD | {"value": "{"}], "record 0 has a value that is no base64"),
+    ],
+)
+def test_what_is_no_list_of_records_is_refused(records, why):
+    with pytest.raises(BadRequest, match=why):
+        raw_batches(records)
 
 
 class Batch:

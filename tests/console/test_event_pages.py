@@ -41,6 +41,8 @@ def visitor(tmp_path_factory):
     options = ("--without", "connect", "--triggers", folder / "triggers")
     with running_platform(folder, *options, console=True) as platform:
         tidegate("events", "define", folder / "Parcel_Sent__e.object-meta.xml", "--data", platform.data)
+        subscription = ("Sorter", "Parcel_Sent__e", "--from", "earliest")
+        tidegate("events", "subscriptions", "create", *subscription, "--data", platform.data)
         yield Visitor(platform.addresses["console"])
 
 
@@ -57,6 +59,10 @@ def test_an_event_is_published_by_a_form_of_its_fields(visitor):
     _, rows, _ = visitor.search("Parcel_Sent__e", "from=beginning")
     assert "&#34;Weight__c&#34;: 2.5" in rows[0] and "&#34;To__c&#34;: &#34;north&#34;" in rows[0]
     assert "Nothing__e" in visitor.get("/events/Nothing__e", 404)
+    page = visitor.get("/events")
+    used = re.search(r"Events published in the last hour</th><td class=\"amount\">(\d+)</td>", page)
+    assert used is not None and int(used[1]) >= 1
+    assert re.search(r"Sorter</th><td>/event/Parcel_Sent__e</td>.*running.*earliest", page)
 
 
 def test_a_trigger_that_has_failed_is_shown_with_its_error_and_goes_on(visitor):

@@ -14,6 +14,10 @@ import pytest
 
 from tests.support.console import Visitor
 from tests.support.platform import running_platform, tidegate
+from tidegate.console.config import ConsoleConfig
+from tidegate.console.faces import Faces
+from tidegate.console.group_samples import GroupSampler
+from tidegate.kit.config import parse
 
 PLAIN = {"type": "record", "name": "Reading", "fields": [{"name": "id", "type": "long"}]}
 
@@ -138,13 +142,42 @@ def test_values_are_written_by_a_schema(visitor):
     visitor.post("/new-schema", subject="readings-value", type="AVRO", schema=json.dumps(PLAIN))
     visitor.post("/topics", name="readings", partitions=1)
     form = {"format": "schema", "subject": "readings-value"}
-    assert "checked" in re.search(r'value="schema"[^>]*', visitor.get("/topics/readings/produce"))[0]
+    assert "checked" in re.search(r'value="schema"[^>]*', visitor.get("/topics/readings/produce?format=schema"))[0]
     refused = visitor.post("/topics/readings/produce", 400, value='{"id": "x"}', **form)
     assert "does not fit the schema of readings-value" in refused and "&#34;x&#34;" in refused, "what was typed stays"
     visitor.post("/topics/readings/produce", value='{"id": 7}', **form)
     visitor.post("/topics/readings/produce", key="k", null="yes", **form)
     _, rows, _ = visitor.search("readings", "from=beginning")
     assert "&#34;id&#34;: 7" in rows[0] and "it deletes its key" in rows[1]
+
+
+def test_values_are_written_by_a_form_of_their_schema(visitor):
+    many = [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "size", "type": {"type": "enum", "name": "Size", "symbols": ["S", "L"]}},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "doc": "Words <for> search"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "count", "type": "int", "default": 3},
+        {"name": "open", "type": "boolean"},
+        {"name": "name", "type": "string"},
+    ]
+    schema = json.dumps({"type": "record", "name": "Many", "fields": many})
+    visitor.post("/new-schema", subject="many-value", type="AVRO", schema=schema)
+    visitor.post("/topics", name="many", partitions=1)
+    page = visitor.get("/topics/many/produce")
+    assert 'name="field.price"' in page and "<option>L</option>" in page and "Words &lt;for&gt; search" in page
+    values = {"id": "7", "at": "2026-11-27T10:00:00Z", "price": "12.50", "size": "L", "tags": '["a"]', "open": "true"}
+    form = {f"field.{name}": text for name, text in values.items()} | {"format": "fields", "subject": "many-value"}
+    refused = visitor.post("/topics/many/produce", 400, **form | {"field.id": "seven"})
+    assert "id: &#39;seven&#39; is no number" in refused and 'value="12.50"' in refused, "what was typed stays"
+    assert "at: it must be given" in visitor.post("/topics/many/produce", 400, **form | {"field.at": ""})
+    assert "no timestamp-millis" in visitor.post("/topics/many/produce", 400, **form | {"field.at": "soon"})
+    visitor.post("/topics/many/produce", **form)
+    value = json.loads(visitor.get("/topics/many/records/export?from=beginning&format=jsonl"))["value"]
+    told = {"id": 7, "size": "L", "tags": ["a"], "note": None, "count": 3, "open": True, "name": ""}
+    assert {name: value[name] for name in told} == told and float(value["price"]) == 12.5
 
 
 def test_a_group_is_moved_after_a_look_at_what_that_means(visitor, orders):
@@ -159,6 +192,23 @@ def test_a_group_is_moved_after_a_look_at_what_that_means(visitor, orders):
     assert "Nothing that was read" in visitor.post("/groups/readers/reset", 200, to="beginning")
     assert "did you mean readers?" in visitor.get("/groups/reader", 404)
     assert visitor.post("/groups/readers/delete") == "/groups"
+
+
+def test_the_lag_of_groups_is_known_over_time(platform, orders):
+    where = ("--data", platform.data)
+    tidegate("consume", orders, "--group", "followed", "--from-beginning", "-n", "10", *where)
+    tidegate("groups", "reset", "followed", "--to", "beginning", "--topic", orders, "--execute", *where)
+    sampler = GroupSampler(Faces(parse(ConsoleConfig, {"bootstrap.servers": platform.bootstrap_servers}), None))
+
+    async def twice():
+        await sampler.sample()
+        await sampler.sample()
+
+    asyncio.run(twice())
+    history = sampler.opened("followed")
+    assert len(history.total) == 2 and history.total[0] >= 30_000
+    assert history.partitions.keys() == {(orders, 0), (orders, 1), (orders, 2)}
+    assert not sampler.falling_behind and sampler.opened("nobody") is None
 
 
 def test_a_share_group_has_its_lag_and_is_moved(visitor, platform, orders):

@@ -41,6 +41,21 @@ def test_what_a_node_is_connected_to():
     assert told().find("orders") == [Node("topic", "orders")] and told().find("nothing") == []
 
 
+def test_steps_are_told_along_their_ways():
+    part = told().around([Node("topic", "orders")])
+    assert [f"{start.name} > {end.name}" for start, end in part.edges] == [
+        "postgres://db:5432/shop.public.orders > in",
+        "in > orders",
+        "orders > job",
+        "job > totals",
+        "orders > out",
+        "out > s3://lake/orders",
+        "orders > ship",
+    ]
+    circle = Lineage("k", [Flow("a", True, "t", Dataset("k", "u")), Flow("b", True, "u", Dataset("k", "t"))])
+    assert [end.name for _, end in circle.edges] == ["t", "b", "u", "a"]
+
+
 def test_a_column_is_followed_over_connectors():
     orders, table = Node("topic", "orders"), Node("dataset", "postgres://db:5432/shop.public.orders")
     lake = Node("dataset", "s3://lake/orders")

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 import requests
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.servers.chromium import AXE, running_chromium
 from tests.servers.fixtures import or_skip
@@ -202,9 +202,15 @@ def test_a_bad_record_is_looked_at_edited_and_sent_back(page, troubles):
     follow(page, "text=Review and send back")
     assert "The value is not JSON" in page.inner_text("main")
     page.go_back()
+    page.fill("[name=value]", '"no json"')
+    follow(page, "text=Review and send back")
+    page.wait_for_selector("text=1 letter would fail again")
+    assert "VALUE_CONVERTER" in page.inner_text("main .errors")
+    page.go_back()
     page.fill("[name=value]", '{"id": 2}')
     follow(page, "text=Review and send back")
     assert "1 letter would be sent to console-lines" in page.inner_text("main")
+    page.wait_for_selector("text=No error: 1 record would reach the sink's task")
     follow(page, "button:has-text('Send back')")
     page.wait_for_selector("text=1 letter is sent to console-lines")
     until(lambda: len((troubles / "out.txt").read_text().splitlines()) == 3, "the record in the file")
@@ -242,6 +248,90 @@ def test_a_connector_is_created_filtered_and_deleted(page, troubles):
     page.wait_for_url("**/connectors")
     wait_for(page, HOSTILE)
     assert "made-here" not in page.inner_text("main")
+
+
+def test_a_topic_is_made_written_searched_and_deleted(page):
+    page.goto("/topics")
+    page.click("summary:has-text('Create a topic')")
+    page.fill("[name=name]", "console-pages")
+    page.fill("[name=partitions]", "2")
+    page.fill("[name=configs]", "retention.ms=86400000")
+    follow(page, "button:has-text('Create')")
+    page.goto("/topics/console-pages/produce")
+    for city in ("Bergen", "Oslo"):
+        page.fill("[name=key]", city)
+        page.fill("[name=value]", json.dumps({"city": city}))
+        follow(page, "button:has-text('Write')")
+        page.wait_for_selector("text=Written:")
+    page.goto("/topics/console-pages/records?from=beginning")
+    page.wait_for_selector("text=2 hits, 2 of 2 offsets scanned")
+    page.fill("[name=text]", "Oslo")
+    page.press("[name=text]", "Enter")
+    page.wait_for_selector("text=1 hit, 2 of 2 offsets scanned")
+    page.goto("/topics/console-pages")
+    assert "86400000" in page.inner_text("main")
+    page.fill("form[action$='/delete'] [name=name]", "console-pages")
+    follow(page, "form[action$='/delete'] button")
+    page.wait_for_selector("h1:has-text('Topics')")
+    assert "console-pages" not in page.inner_text("main")
+
+
+def test_a_group_is_seen_over_time_and_moved(page, troubles, platform):
+    page.goto("/groups/connect-lines-sink")
+    page.wait_for_selector("svg[aria-label='Lag, last hour']", timeout=60_000)
+    assert page.locator("svg[aria-label^='Lag of console-lines 0']").count() == 1
+    consumer = Consumer({"bootstrap.servers": platform.bootstrap_servers, "group.id": "by-hand"})
+    consumer.commit(offsets=[TopicPartition("console-lines", 0, 2)], asynchronous=False)
+    consumer.close()
+    page.goto("/groups")
+    wait_for(page, "by-hand")
+    follow(page, "a:has-text('by-hand')")
+    page.fill("[name=to]", "beginning")
+    page.click("button:has-text('Show what that means')")
+    page.wait_for_selector("#preview:has-text('2 offsets would be read again')")
+    follow(page, "button:has-text('Move the offsets')")
+    assert page.locator("tbody tr:has-text('console-lines') td").nth(1).inner_text() == "0"
+    page.once("dialog", lambda dialog: dialog.accept())
+    follow(page, "button:has-text('Delete the group')")
+    page.wait_for_selector("h1:has-text('Groups')")
+
+
+def test_a_schema_is_tried_explained_and_registered(page):
+    page.goto("/new-schema")
+    page.fill("[name=subject]", "console-pages-value")
+    fields = [{"name": "id", "type": "long"}]
+    page.fill("[name=schema]", json.dumps({"type": "record", "name": "Page", "fields": fields}))
+    follow(page, "button:has-text('Register')")
+    page.wait_for_selector("h1:has-text('console-pages-value')")
+    page.goto("/new-schema")
+    page.fill("[name=subject]", "console-pages-value")
+    for default, words in (
+        ({}, "It may not become the next version"),
+        ({"default": 0}, "It may become the next version"),
+    ):
+        more = [*fields, {"name": "size", "type": "int", **default}]
+        page.fill("[name=schema]", json.dumps({"type": "record", "name": "Page", "fields": more}))
+        page.click("button:has-text('Only try it')")
+        page.wait_for_selector(f"#verdict:has-text('{words}')")
+        assert ("size" in page.inner_text("#verdict")) is not default
+    follow(page, "button:has-text('Register')")
+    page.wait_for_selector("ins:has-text('size'), .diff:has-text('size')")
+
+
+def test_an_event_is_designed_published_and_followed(page):
+    page.goto("/new-event")
+    page.fill("[name=label]", "Page Seen")
+    page.fill("[name='field.0.label']", "City")
+    page.select_option("[name='field.0.type']", "Text")
+    page.fill("[name='field.0.length']", "20")
+    page.check("[name='field.0.required']")
+    follow(page, "button:has-text('Define it')")
+    page.wait_for_selector("h1:has-text('Page_Seen__e')")
+    page.fill("[name='field.City__c']", "Oslo")
+    follow(page, "button:has-text('Publish')")
+    page.wait_for_selector("text=Published:")
+    follow(page, "text=Follow it live")
+    page.wait_for_selector("tbody:has-text('Oslo')")
 
 
 def test_a_level_of_the_workers_loggers_is_set(page, troubles):
@@ -283,14 +373,21 @@ def test_a_snapshot_shows_how_far_it_is_by_table(page, snapshot):
 
 
 def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapshot):
+    page.goto("/topics/console_shop.main.customers")
+    page.wait_for_selector(f"text=console-snapshot writes it, from sqlite://{snapshot}/customers")
+    page.goto("/schemas/console_shop.main.customers-value")
+    page.wait_for_selector(f"text=console-snapshot writes it, from sqlite://{snapshot}/customers")
+    follow(page, "text=Its lineage")
+    page.wait_for_selector("h1:has-text('Lineage of console_shop.main.customers')")
     page.goto("/lineage")
     wait_for(page, "console_shop.main.customers")
-    page.fill("[name=of]", "console_shop.main.customers")
+    page.fill("[name=of]", "customers")
     follow(page, "button:has-text('Show')")
+    follow(page, "p:has-text('Several are called so') a:has-text('topic console_shop.main.customers')")
     boxes = page.locator(".graph .node title").all_text_contents()
     assert sorted(boxes) == [
         "connector console-snapshot",
-        f"dataset sqlite://{snapshot}/customers",
+        f"table sqlite://{snapshot}/customers",
         "topic console_shop.main.customers",
     ]
     follow(page, "th a:has-text('after.name')")
@@ -309,13 +406,16 @@ def test_a_query_over_a_topic_shows_its_rows_and_reads_nothing_else(page, platfo
     producer = Producer({"bootstrap.servers": platform.bootstrap_servers})
     for rain in (2, 3):
         producer.produce("console-query", json.dumps({"city": "Oslo", "rain": rain}))
+    producer.produce("console-query", '{"city": ')
     assert producer.flush(60) == 0
     page.fill(
-        "[name=sql]", "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` GROUP BY city"
+        "[name=sql]",
+        "SELECT city, sum(rain) AS rain, max(__offset) AS newest FROM `console-query` WHERE __error IS NULL GROUP BY city",
     )
     follow(page, "button:has-text('Run')")
     page.wait_for_selector("#result table", timeout=120_000)
     assert page.locator("#result tr").all_inner_texts() == ["city\train\tnewest", "Oslo\t5\t1"]
+    assert "1 record of console-query can't be decoded" in page.inner_text("#result .warning")
     with page.expect_download() as download:
         page.click("#result >> text=CSV")
     assert download.value.path().read_text().split() == ["city,rain,newest", "Oslo,5,1"]
@@ -370,6 +470,7 @@ PATHS = (
     "/topics/console-lines/records/0/0",
     "/topics/console-lines/produce",
     "/groups",
+    "/groups/connect-lines-sink",
     "/schemas",
     "/jobs",
     "/loggers?q=connectors",

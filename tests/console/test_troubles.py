@@ -10,6 +10,7 @@ from tidegate.clients.json_members import members
 from tidegate.console.charts import sparkline
 from tidegate.console.config import ConsoleConfig
 from tidegate.console.faces import Faces
+from tidegate.console.group_samples import GroupHistory
 from tidegate.console.listing import listed_of
 from tidegate.console.platform import Disk
 from tidegate.console.remedies import first_sentence, remedy, rest_of
@@ -54,6 +55,8 @@ def test_failed_connectors_stand_first_and_every_trouble_says_what_to_do():
     assert "expires in 3 days" in troubles[3].title
     assert troubles[4].link == "/dead-letters/b" and "errors.deadletterqueue" in troubles[5].remedy
     assert all(trouble.remedy for trouble in troubles)
+    behind = troubles_of(made, groups={"connect-a": 5000, "readers": 2000})[-1]
+    assert (behind.title, behind.link) == ("The lag of group readers grows", "/groups/readers")
 
 
 def test_rates_follow_from_counts_and_lag_grows_only_if_it_rises_for_minutes():
@@ -66,6 +69,15 @@ def test_rates_follow_from_counts_and_lag_grows_only_if_it_rises_for_minutes():
     sampler.add(sums({"a": {0: task(0, 3, 0)}}), 300 * 15.0)
     assert math.isnan(sampler.history("a").rates[-1]) and sampler.history("b") is None
     assert not History(array("f"), array("f", [1.0] * 5)).lag_grows
+    group = GroupHistory()
+    for number in range(300):
+        group.add(
+            [{"topic": "t", "partition": p, "lag": 1000 * p + number} for p in ((0, 1) if number < 299 else (1, 2))]
+        )
+    assert len(group.total) == 240 and group.lag_grows and group.total[-1] == 3000 + 2 * 299
+    assert {partition: len(points) for partition, points in group.partitions.items()} == {("t", 1): 240, ("t", 2): 1}
+    group.add([{"topic": "t", "partition": p, "lag": 1} for p in range(201)])
+    assert group.partitions == {} and group.total[-1] == 201
     drawn = sparkline([1.0, float("nan"), 2.0, 4.0], "rows <b>")
     assert drawn.count("M") == 2 and "rows &lt;b&gt;" in drawn and sparkline([1.0], "x") == ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
@@ -18,6 +19,7 @@ from tidegate.clients.worker import path_of
 from tidegate.dead_letters.causes import common_message, shape_of
 from tidegate.dead_letters.letter_queue import Queue
 from tidegate.dead_letters.replaying import Edits, Plan
+from tidegate.dead_letters.trying import MOST_TRIED, Trial, try_letters
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted, time_text
 from tidegate.records.decoding import decoder
@@ -189,6 +191,13 @@ def _print_cause(cause: Mapping[str, Any]) -> None:
 )
 @click.option("--again", is_flag=True, help="Those that were sent back before and failed once more, and only those.")
 @click.option("--to", "target", metavar="TOPIC", help="Send it there, in place of the topic it came from.")
+@click.option(
+    "--try",
+    "tries",
+    is_flag=True,
+    help=f"Ask the worker what the connector would do with the first {MOST_TRIED}, through its converters, transforms "
+    "and sink; nothing is written.",
+)
 @click.option("--execute", is_flag=True, help="Do it; without it the command only shows what it would do.")
 @_dlq_options
 @json_option
@@ -200,6 +209,7 @@ def replay(
     skip_others: bool,
     again: bool,
     target: str | None,
+    tries: bool,
     execute: bool,
     topic: str | None,
     connect: str | None,
@@ -219,6 +229,8 @@ def replay(
     """
     if skip_others and edits is None:
         raise click.UsageError("--skip-others is about letters that --edits leaves out")
+    if tries and execute:
+        raise click.UsageError("--try writes nothing and --execute sends the letters: give one of them")
     if subject is not None and edits is None:
         raise click.UsageError("--subject is about values that --edits changes")
     queue = Queue(client_config(data, **where), connector, topic or _queue_of(rest_of(data, connect), connector))
@@ -228,11 +240,12 @@ def replay(
         plan.rehearse(start)
         if execute:
             plan.execute(start)
+    trial = try_letters(rest_of(data, connect), connector, plan.first) if tries and plan.first else None
     sent, skipped = plan.sent, plan.skipped
     if as_json:
         counts = {why: len(letters) for why, letters in skipped.items()}
         told = {"connector": connector, "executed": execute, "sent": dict(sent), "skipped": counts}
-        print_json(told | {"letters": dict(skipped)})
+        print_json(told | {"letters": dict(skipped)} | ({} if trial is None else {"trial": asdict(trial)}))
         return
     for name, count in sorted(sent.items()):
         verb = "would be" if not execute else "is" if count == 1 else "are"
@@ -242,8 +255,23 @@ def replay(
         click.echo(f"{counted(len(letters), 'letter')} left out ({named}): {why}")
     if not sent and not skipped:
         click.echo(f"nothing of {connector} is left in {queue.topic}")
+    if trial is not None:
+        _print_trial(trial)
     if not execute:
         click.echo("nothing is changed: --execute does it")
+
+
+def _print_trial(trial: Trial) -> None:
+    click.echo(f"{counted(trial.count, 'letter')} tried: {len(trial.records):,} would reach the sink's task")
+    if trial.dropped:
+        named = ", ".join(trial.dropped[:_NAMED]) + (", ..." if len(trial.dropped) > _NAMED else "")
+        click.echo(f"{counted(len(trial.dropped), 'letter')} dropped by a transform ({named})")
+    for failed in trial.failed[:_NAMED]:
+        click.echo(f"{failed.where} would fail again in {failed.stage}: {failed.error}")
+    if len(trial.failed) > _NAMED:
+        click.echo(f"{len(trial.failed) - _NAMED:,} more would fail again; --json names them all")
+    for action in trial.actions[:_NAMED]:
+        click.echo(f"the sink would: {action}")
 
 
 def _queue_of(rest: Rest, connector: str) -> str:

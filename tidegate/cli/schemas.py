@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["schemas"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_REFERENCED: Final = 42206
+"""Confluent's code of an error: other schemas refer to this one."""
 
 
 @click.group()
@@ -215,7 +218,7 @@ def delete(
     subject: str, version: str | None, permanent: bool, data: Path, url: str | None, config: Path | None
 ) -> None:
     """Delete a subject or a version. Records with its id stay readable until it is deleted --permanent."""
-    with _client(data, url, config) as client:
+    with _client(data, url, config) as client, _naming_referrers(client, subject, version):
         if version is None:
             deleted = client.delete_subject(subject, permanent=permanent)
         else:
@@ -228,6 +231,24 @@ def delete(
         versions=deleted,
         permanent=permanent,
     )
+
+
+@contextmanager
+def _naming_referrers(client: RegistryClient, subject: str, version: str | None) -> Iterator[None]:
+    """Adds to a refusal which schemas refer to this one."""
+    from registry.client import Refused
+
+    try:
+        yield
+    except Refused as error:
+        if error.error_code != _REFERENCED:
+            raise
+        versions = client.versions(subject) if version is None else [client.version(subject, version).version]
+        by = {each for number in versions for each in client.referencing(subject, number) if each[0] != subject}
+        if not by:  # the registry tells of deleted ones that they refer, not which they are
+            raise
+        named = ", ".join(f"{name} version {number}" for name, number in sorted(by))
+        raise Refused(f"{error} Delete first what refers to it: {named}", error.error_code) from error
 
 
 @schemas.command()

@@ -19,7 +19,12 @@ __all__ = ["sql"]
 @click.argument("query")
 @click.option("-n", "--rows", type=click.IntRange(min=1), default=100, show_default=True, help="Print so many rows.")
 @click.option(
-    "--metadata", is_flag=True, help="Add the columns __topic, __partition, __offset and __timestamp to every topic."
+    "--metadata",
+    is_flag=True,
+    help="Add the columns __topic, __partition, __offset, __timestamp, __error and __bytes to every topic.",
+)
+@click.option(
+    "--fail-on-undecodable", is_flag=True, help="End the query at a record that can't be decoded, and name the record."
 )
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
 @kafka_options
@@ -28,6 +33,7 @@ def sql(
     query: str,
     rows: int,
     metadata: bool,
+    fail_on_undecodable: bool,
     registry: str | None,
     data: Path,
     bootstrap_servers: str | None,
@@ -38,7 +44,8 @@ def sql(
     """Run one query of Spark SQL over topics, as they are now, and print the result.
 
     A topic is a view by its name, with its values' fields as columns. Records without a schema have the columns of their
-    JSON, or else the column value. Write a name in backticks that has dots or dashes. Spark starts and ends with the
+    JSON, or else the column value. A record that can't be decoded is a row of nulls, and a line on standard error counts them;
+    --metadata shows the reason (__error) and the value (__bytes) of each. Write a name in backticks that has dots or dashes. Spark starts and ends with the
     query, which takes ten seconds or more, and half of that once the machine's first query has shown what Spark loads. The same text is a Spark sink's spark.sql.
 
     Example: tidegate sql "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier"
@@ -54,10 +61,13 @@ def sql(
         metadata_columns=metadata,
         kafka={"bootstrap.servers": config.bootstrap_servers, **config.properties},
         registry=registry_properties(data, registry),
+        fails_on_undecodable=fail_on_undecodable,
     )
     with ExitStack() as running:
         with Console(stderr=True).status("Spark starts and runs the query"):
             result = running.enter_context(run_query(asked))
+        for note in result.notes:
+            click.echo(note, err=True)
         if as_json:
             print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
             return

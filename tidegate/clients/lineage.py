@@ -48,6 +48,23 @@ class Flow:
     """Columns of the dataset with fields of the topic's values; None where a transform does not tell them."""
 
 
+def _along(edges: Iterable[tuple[Node, Node]]) -> dict[tuple[Node, Node], None]:
+    """The edges along the ways from each beginning, in the order of names where a way forks; circles come last."""
+    ends: dict[Node, list[Node]] = {}
+    for start, end in sorted(edges):
+        ends.setdefault(start, []).append(end)
+    begun = {end for following in ends.values() for end in following}
+    ordered: dict[tuple[Node, Node], None] = {}
+    for first in sorted(ends, key=lambda node: (node in begun, node)):
+        waiting = [(first, end) for end in reversed(ends[first])]
+        while waiting:
+            edge = waiting.pop()
+            if edge not in ordered:
+                ordered[edge] = None
+                waiting += [(edge[1], end) for end in reversed(ends.get(edge[1], ()))]
+    return ordered
+
+
 class _Step(NamedTuple):
     """From a topic or dataset by a connector or trigger to another; None where that is not told, or there is none."""
 
@@ -87,9 +104,10 @@ class Lineage:
 
     @property
     def edges(self) -> list[tuple[Node, Node]]:
-        """Of the picture: to connectors and triggers, and from them."""
+        """Of the picture: to connectors and triggers, and from them. Each follows, as far as it can, the one that it goes on."""
         made = {(step.start, step.mover) for step in self._steps if step.start is not None}
-        return sorted(made | {(step.mover, step.end) for step in self._steps if step.end is not None})
+        made |= {(step.mover, step.end) for step in self._steps if step.end is not None}
+        return list(_along(made))
 
     @property
     def nodes(self) -> list[Node]:

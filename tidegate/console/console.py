@@ -18,6 +18,7 @@ from tidegate.clients.credentials import Credentials
 from tidegate.console.config import ConsoleConfig
 from tidegate.console.drafts import Drafts
 from tidegate.console.faces import Faces
+from tidegate.console.group_samples import GroupSampler
 from tidegate.console.queries import Queries
 from tidegate.console.rendering import Renderer
 from tidegate.console.samples import Sampler
@@ -52,6 +53,7 @@ class Console:
     renderer: Renderer = field(default_factory=Renderer)
     users: UsersFile | None = None
     sampler: Sampler | None = None
+    groups: GroupSampler | None = None
     drafts: Drafts = field(default_factory=Drafts)
     queries: Queries = field(default_factory=Queries)
     navigation: Sequence[NavigationEntry] = ()

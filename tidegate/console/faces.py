@@ -25,6 +25,8 @@ __all__ = ["AsyncRest", "Faces"]
 T = TypeVar("T")
 
 _KEPT_S: Final = 2.0
+_KEPT_TIMES: Final = 4
+_LONGEST_KEPT_S: Final = 60.0
 """How long lists that several pages need are kept, in seconds."""
 _LOGIN_S: Final = 300.0
 """How long a login at the events service is used, in seconds; its sessions last longer."""
@@ -56,7 +58,7 @@ class AsyncRest:
 class Faces:
     """Clients of the configured faces with the credentials of one user, so that the rights are those of the faces.
 
-    The same object serves all requests of a user. Lists are kept for two seconds.
+    The same object serves all requests of a user. Lists are kept for two seconds or more (``kept``).
     """
 
     def __init__(self, config: ConsoleConfig, credentials: Credentials | None, *, is_admin: bool = True) -> None:
@@ -66,7 +68,7 @@ class Faces:
         known = credentials or Credentials()
         self._credentials = Credentials(known.user, known.password, config.ssl_truststore_location or "")
         self._events_client: tuple[float, EventsClient] | None = None
-        self._kept: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
+        self._kept: dict[Hashable, asyncio.Future[Any]] = {}
         self.connect = AsyncRest(Worker(config.connect_url, self._credentials, timeout_s=_REST_S))
         self.registry = AsyncRest(Rest(config.registry_url, "schema registry", self._credentials, timeout_s=_REST_S))
 
@@ -171,19 +173,28 @@ class Faces:
         return await self.kept("totals", ask)
 
     async def kept(self, name: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``ask`` of the last two seconds, or a new one; requests at one time share it."""
-        now = time.monotonic()
+        """The result of ``ask`` of the last two seconds, or a new one; requests at one time share it.
+
+        A result that took long to get is kept for four times as long, a minute at most.
+        """
         known = self._kept.get(name)
-        if known is None or (known[1].done() and (now > known[0] or known[1].exception() is not None)):
-            known = (now + _KEPT_S, asyncio.ensure_future(ask()))
-            self._kept[name] = known
-            # Lists of thousands are large: they go when they are old.
-            asyncio.get_running_loop().call_later(_KEPT_S, self._drop, name, known)
-        result: T = await asyncio.shield(known[1])
+        if known is None:
+            began = time.monotonic()
+            known = self._kept[name] = asyncio.ensure_future(ask())
+            known.add_done_callback(lambda asked: self._keep(name, asked, time.monotonic() - began))
+        result: T = await asyncio.shield(known)
         return result
 
-    def _drop(self, name: Hashable, entry: tuple[float, asyncio.Future[Any]]) -> None:
-        if self._kept.get(name) is entry and entry[1].done():
+    def _keep(self, name: Hashable, asked: asyncio.Future[Any], took_s: float) -> None:
+        """Lists of thousands are large: they go when they are old, and errors at once."""
+        if asked.cancelled() or asked.exception() is not None:
+            self._drop(name, asked)
+        else:
+            kept_s = min(max(_KEPT_S, _KEPT_TIMES * took_s), _LONGEST_KEPT_S)
+            asyncio.get_running_loop().call_later(kept_s, self._drop, name, asked)
+
+    def _drop(self, name: Hashable, asked: asyncio.Future[Any]) -> None:
+        if self._kept.get(name) is asked:
             del self._kept[name]
 
     def forget(self) -> None:

@@ -38,6 +38,7 @@ class RunningQuery:
     rows: Sequence[Sequence[Any]] = ()
     more: bool = False
     """Whether the result has more rows than these."""
+    notes: Sequence[str] = ()
     error: str = ""
 
     def end(self) -> None:
@@ -111,6 +112,7 @@ def _run(query: RunningQuery, kafka: Mapping[str, str], registry: Mapping[str, s
     try:
         with run_query(asked, query.stopping) as result:
             query.columns, query.rows, query.more = result.columns, result.rows, result.more
+            query.notes = result.notes
             query.end()  # Spark may go on for a while: see ``run_query``
     except TidegateError as error:
         late = time.monotonic() - query.began >= MOST_S

@@ -13,7 +13,7 @@ from tidegate.console.faces import Faces
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
-__all__ = ["History", "Sampler"]
+__all__ = ["History", "Sampler", "rises"]
 
 logger = get_logger(__name__)
 
@@ -34,12 +34,16 @@ class History(NamedTuple):
 
     @property
     def lag_grows(self) -> bool:
-        """Whether the lag rose in each third of the last three minutes, and is not small."""
-        recent = self.lags[-_RISING_POINTS:]
-        if len(recent) < _RISING_POINTS or not recent[-1] > _SMALL_LAG:
-            return False
-        third = _RISING_POINTS // 3
-        return all(recent[i] < recent[i + third - 1] for i in range(0, _RISING_POINTS, third))
+        return rises(self.lags)
+
+
+def rises(lags: array[float]) -> bool:
+    """Whether a lag rose in each third of its last twelve points, and is not small."""
+    recent = lags[-_RISING_POINTS:]
+    if len(recent) < _RISING_POINTS or not recent[-1] > _SMALL_LAG:
+        return False
+    third = _RISING_POINTS // 3
+    return all(recent[i] < recent[i + third - 1] for i in range(0, _RISING_POINTS, third))
 
 
 class Sampler:

@@ -13,6 +13,7 @@ from tidegate.console.application import application
 from tidegate.console.config import ConsoleConfig
 from tidegate.console.console import Console
 from tidegate.console.faces import Faces
+from tidegate.console.group_samples import GroupSampler
 from tidegate.console.samples import Sampler
 from tidegate.console.sessions import Sessions
 from tidegate.kit.addresses import host_port, warn_of_open
@@ -45,6 +46,9 @@ class ConsoleServer:
         if (config.connect_url or config.broker_metrics_url) and (config.monitor_user or not config.asks_login):
             console.sampler = Sampler(Faces(config, _monitor(config)))
             console.sampler.start()
+        if config.monitor_user or not config.asks_login:
+            console.groups = GroupSampler(Faces(config, _monitor(config)))
+            console.groups.start()
         warn_of_open("console", config.open_listeners, "users.file or authentication.method")
         self._server = HttpServer(application(console, Metrics()), *host_port(config.listen), tls=self._tls)
         await self._server.start()
@@ -56,8 +60,9 @@ class ConsoleServer:
         if self._following is not None:
             self._following.cancel()
         await self.console.queries.stop()
-        if self.console.sampler is not None:
-            await self.console.sampler.stop()
+        for sampler in (self.console.sampler, self.console.groups):
+            if sampler is not None:
+                await sampler.stop()
         if self._server is not None:
             await self._server.stop()
 

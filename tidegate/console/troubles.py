@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -36,14 +36,17 @@ def troubles_of(
     silent_faces: Sequence[tuple[str, str]] = (),
     disk: Disk | None = None,
     certificate_days: float | None = None,
+    groups: Mapping[str, int] | None = None,
 ) -> list[Trouble]:
-    """``silent_faces`` are the faces that do not answer, each with the error's message."""
+    """``silent_faces`` are the faces that do not answer, each with the error's message; ``groups`` those whose lag grows."""
+    connectors = list(connectors)
     made = [
         *_of_faces(silent_faces),
         *_of_components(components),
         *_of_disk(disk),
         *_of_certificate(certificate_days),
         *(trouble for summary in connectors for trouble in _of_connector(summary)),
+        *_of_groups(groups or {}, {f"connect-{summary.name}" for summary in connectors}),
     ]
     return sorted(made, key=lambda trouble: _ORDER[trouble.severity])
 
@@ -92,6 +95,20 @@ def _of_certificate(days: float | None) -> Iterator[Trouble]:
             "Clients refuse an expired certificate.",
             "Run `tidegate secure renew`, or replace the key store.",
         )
+
+
+def _of_groups(groups: Mapping[str, int], of_connectors: Collection[str]) -> Iterator[Trouble]:
+    """Without those of connectors, whose lag is told with the connector."""
+    for name, lag in groups.items():
+        if name not in of_connectors:
+            yield Trouble(
+                "warning",
+                f"The lag of group {name} grows",
+                f"It is {lag:,} records behind, and has fallen further behind for three minutes.",
+                "Add members, up to the number of partitions, or see why they are slow.",
+                f"/groups/{quote(name, safe='')}",
+                "Open the group",
+            )
 
 
 def _of_connector(summary: ConnectorSummary) -> Iterator[Trouble]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from tidegate.clients.topics import naming_topics
 from tidegate.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
 from tidegate.dead_letters.sent import Sent, written
+from tidegate.dead_letters.trying import MOST_TRIED, Outgoing
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import time_text
@@ -54,9 +55,12 @@ class Plan:
         """By topic."""
         self.skipped: dict[str, list[str]] = defaultdict(list)
         """By reason, each with its place in the queue."""
+        self.first: list[Outgoing] = []
+        """The first ``MOST_TRIED`` to send, of a rehearsal."""
 
     def rehearse(self, start: Position | None) -> None:
         """Decide about every letter without sending it. Raises UsageError for one that cannot be sent."""
+        self.first.clear()
 
         async def run() -> None:
             from broker.client import Admin
@@ -70,7 +74,9 @@ class Plan:
                 ranges = await self._begin(admin, start)
             async with aclosing(self._queue.read(ranges)) as letters:
                 async for letter in letters:
-                    self._outgoing(letter)
+                    outgoing = self._outgoing(letter)
+                    if outgoing is not None and len(self.first) < MOST_TRIED:
+                        self.first.append(Outgoing(letter, outgoing))
             self._end()
 
         asyncio.run(run())

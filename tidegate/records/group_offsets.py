@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.kit.config import nearest_name
@@ -50,11 +50,13 @@ async def moved_group(
     return [OffsetMove(p, committed.get(p), offset, end - offset) for p, (_, offset, end) in moved.items()]
 
 
-async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = None) -> list[dict[str, Any]]:
+async def group_lags(
+    admin: Admin, group: GroupDescription, topics: Collection[str] | None = None
+) -> list[dict[str, Any]]:
     """By partition that the group has committed offsets of or that is assigned to a member.
 
     Of a share group the committed offset is where the partition starts: records after it may be done, too, so that the lag is
-    the most that is left. With ``topic`` only its partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
+    the most that is left. With ``topics``, which exist, only their partitions are looked at. Without a committed offset everything in the partition counts as lag: nothing of it is known to be done.
     """
     from broker.client.errors import UnsupportedVersion
 
@@ -62,8 +64,9 @@ async def group_lags(admin: Admin, group: GroupDescription, topic: str | None = 
         committed = await _offsets(admin, group)
     except UnsupportedVersion:  # Apache Kafka 4.0 has share groups, but tells no offsets of them
         committed = {}
-    there = set(await admin.list_topics(internal=True)) if topic is None else {topic}
     assigned = {partition for member in group.members for partition in member.partitions}
+    named = {partition.topic for partition in committed.keys() | assigned}
+    there = await admin.existing_topics(named) if topics is None else topics
     partitions = sorted(partition for partition in committed.keys() | assigned if partition.topic in there)
     ends, beginnings = await admin.end_offsets(partitions), await admin.beginning_offsets(partitions)
     return [

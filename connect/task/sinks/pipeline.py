@@ -40,10 +40,13 @@ class SinkPipeline:
 
     def receive(self, fetched: Iterable[FetchedBatches]) -> list[RecordBatch]:
         """Batches in the order of their offsets in each partition."""
+        return self.receive_raw(map(raw_batch, fetched))
+
+    def receive_raw(self, batches: Iterable[RecordBatch]) -> list[RecordBatch]:
+        """As ``receive``, of batches of bytes as ``raw_batch`` makes them."""
         self._raw = {}
         made: list[RecordBatch] = []
-        for part in fetched:
-            raw = raw_batch(part)
+        for raw in batches:
             if not len(raw):
                 continue
             assert raw.origin is not None

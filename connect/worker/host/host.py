@@ -121,11 +121,15 @@ class TaskHost:
             "unknown": dict(unknown_keys(infos, properties)),
         }
 
-    def preview(self, properties: dict[str, str], rows: int, timeout_s: float) -> dict[str, Any]:
+    def preview(
+        self, properties: dict[str, str], rows: int, timeout_s: float, records: list[dict[str, Any]] | None
+    ) -> dict[str, Any]:
         """Show what a connector would do, with the rights of this host's owner (``connect.preview``). Nothing is written."""
+        from connect.given_records import raw_batches
         from connect.preview import json_facts, preview
 
-        return json_facts(preview(self._plugins, self._worker, properties, rows=rows, timeout_s=timeout_s))
+        given = None if records is None else raw_batches(records)
+        return json_facts(preview(self._plugins, self._worker, properties, rows=rows, timeout_s=timeout_s, given=given))
 
     def alter_offsets(self, properties: dict[str, str], offsets: list[list[Any]]) -> bool:
         """The answer of the connector's class to a user's positions; see ``SourceConnector.alter_offsets``."""

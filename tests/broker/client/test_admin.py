@@ -34,6 +34,8 @@ async def test_a_topic_is_created_described_and_deleted(config: ClientConfig, na
     async with Admin(config) as admin:
         await admin.create_topics([NewTopic(topic, partitions=3, configs={"cleanup.policy": "compact"})])
         assert topic in await admin.list_topics()
+        assert await admin.existing_topics([topic, "nothing-here", topic]) == {topic}
+        assert await admin.existing_topics([]) == set() and "nothing-here" not in await admin.list_topics()
         described = (await admin.describe_topics([topic]))[topic]
         assert [partition.partition for partition in described.partitions] == [0, 1, 2]
         assert described.topic_id.int != 0

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from broker.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
+from broker.log.open_files import OpenFiles
 from broker.log.partition import PartitionLog
 from broker.protocol.compression import Codec
 from broker.protocol.records import Record, encode_batch
@@ -52,7 +53,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log = self.directory.create("t", 0, uuid.uuid4(), CONFIG)
 
     def _open(self, path: Path) -> None:
-        self.directory = LogDirectory(path, CONFIG)
+        self.directory = LogDirectory(path, CONFIG, open_files=OpenFiles(1))
         self.directory.open()
 
     def _reopened(self) -> PartitionLog:

@@ -129,14 +129,16 @@ def test_a_driver_that_was_started_before_its_first_job_runs_it_on_that_session(
 def test_both_writer_schemas_arrive_in_partitioned_parquet_and_a_second_run_replaces_the_first(
     driver, job_for, flights, tmp_path
 ):
-    job = job_for([flights[0]], partition_by=["month"])
-    done, said = run(driver, job)
-    assert done["rows"] == {flights[0].topic: 200}
+    folder = tmp_path / "out[1]{a,b}*"  # where a glob is escaped
+    job = job_for([flights[0]], partition_by=["month"], path=str(folder))
+    done, said = run(driver, job_for([flights[0]], path=str(folder)))
+    assert done["rows"] == {flights[0].topic: 200} and not [p for p in folder.iterdir() if p.is_dir()]
     run(driver, job)
-    rows = rows_of(tmp_path / "out")
+    run(driver, job)
+    rows = rows_of(folder)
     assert sorted(row["id"] for row in rows) == list(range(200))
     assert [row["carrier"] for row in rows].count("AA") == 100
-    assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
+    assert sorted(p.name for p in folder.iterdir() if p.is_dir()) == ["month=1", "month=2", "month=3"]
 
 
 @pytest.mark.long
@@ -247,6 +249,18 @@ def test_a_job_that_tolerates_errors_leaves_records_out_and_hands_them_over(
     assert [(offset, value, key) for offset, value, key, _ in bad] == [(1, b"\xff", None), (4, b'{"id": ', None)]
     assert all(reason for *_, reason in bad)
     assert [row["id"] for row in rows_of(tmp_path / "out")] == [1, 2]
+
+
+@pytest.mark.long
+def test_records_of_a_topic_that_is_read_in_a_subquery_alone_are_handed_over(driver, job_for, apache_kafka, tmp_path):
+    topic, excluded = f"json_{uuid.uuid4().hex[:6]}", f"excluded_{uuid.uuid4().hex[:6]}"
+    fill(apache_kafka.bootstrap_servers, topic, [b'{"id": 1}', b'{"id": 2}'], 1)
+    fill(apache_kafka.bootstrap_servers, excluded, [b'{"id": 2}', b'{"id": '], 1)
+    inputs = [Input(name, {"0": 0}, {"0": 2}, "json", "id BIGINT") for name in (topic, excluded)]
+    sql = f"SELECT id FROM {topic} WHERE id NOT IN (SELECT id FROM {excluded})"
+    done, bad = left_out(driver, job_for(inputs, registry={}, sql=sql, tolerates_errors=True))
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [1]
+    assert done["left_out"] == 1 and [(offset, value) for offset, value, *_ in bad] == [(1, b'{"id": ')]
 
 
 @pytest.mark.long
@@ -427,9 +441,10 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
         "spark.ui.port": "0",
     }
     sql = f"SELECT current_timezone() AS zone, '${{spark.tidegate.tricky}}' AS tricky, count(*) AS n FROM {flights[0].view}"
-    seen, modes, log, addresses, files = [], set(), [], set(), set()
+    seen, modes, log, addresses, files, told = [], set(), [], set(), set(), []
 
-    def look(_):
+    def look(said):
+        told.append(said)
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 seen.append((process.name(), " ".join([*process.cmdline(), *process.environ().values()])))
@@ -447,6 +462,9 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     assert {"blockmgr", "spark"} <= files, "the JVM's files go with the driver's folder"
     assert "java" in {name for name, _ in seen}
     assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "the UI and all else listen on loopback"
+    assert any("Spark's own page is http://127.0.0.1:" in said["note"] for said in told)
+    stages = [part for said in told for part in said.get("parts", ())]
+    assert stages and all(part["name"].startswith("stage ") and part["total"] for part in stages)
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)

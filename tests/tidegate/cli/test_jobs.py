@@ -55,6 +55,8 @@ def test_a_job_is_listed_shown_and_run_before_its_time(
     assert "/jobs/yearly" in page and "/jobs/plain" not in page and ">done<" in page
     page = visitor.get("/jobs/yearly")
     assert run["id"] in page and "Run now" in page and "Cancel" not in page
+    shown = visitor.post("/jobs/yearly/preview", 200)
+    assert "<pre" in shown and platform.bootstrap_servers in shown
     assert "Connector none not found" in visitor.get("/jobs/none", 404)
     assert "has no job that runs: only a connector that runs in jobs" in jobs(platform, "run", "plain", check=False)
     assert jobs(platform, "show", "plain", check=False) == (

@@ -64,6 +64,49 @@ def test_what_is_wrong_is_named(tidegate_broker: Any, registry: RegistryThread) 
     assert f"there is no topic flight_{mark}; is flights" in wrong and "Traceback" not in wrong
 
 
+def test_records_that_cannot_be_decoded_are_rows_of_nulls_and_counted(
+    tidegate_broker: Any, registry: RegistryThread
+) -> None:
+    servers, mark = tidegate_broker.bootstrap_servers, uuid.uuid4().hex[:6]
+    avro, plain, texts = f"bad_avro_{mark}", f"bad_json_{mark}", f"bad_texts_{mark}"
+    with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
+        known = client.register(f"{avro}-value", json.dumps(CARRIER)).to_bytes(4, "big")
+    good = b"\x00" + known + b"\x04AA\x10American"
+    written(servers, avro, good, b"\x00\x00\x0f\xff\xffrubbish", b"x", good, None)
+    written(
+        servers,
+        plain,
+        b'{"code": "AA", "seats": 3}',
+        b'{"code": ',
+        b"\xff",
+        b'{"code": "BB", "seats": 4}',
+        b'{"seats": 1.5}',
+    )
+    written(servers, texts, b"a b", b"\xff")
+    rows = f"SELECT code, name, __offset AS at, __error IS NULL AS good, __bytes AS bytes FROM {avro} ORDER BY at"
+    done = tidegate("sql", rows, "--bootstrap-servers", servers, "--registry", registry.url, "--metadata", "--json")
+    assert json.loads(done.stdout) == [
+        {"code": "AA", "name": "American", "at": 0, "good": True, "bytes": None},
+        {"code": None, "name": None, "at": 1, "good": False, "bytes": "00000fffff" + b"rubbish".hex()},
+        {"code": None, "name": None, "at": 2, "good": False, "bytes": b"x".hex()},
+        {"code": "AA", "name": "American", "at": 3, "good": True, "bytes": None},
+    ]
+    assert (
+        f"2 records of {avro} can't be decoded" in done.stderr
+        and "in partition 0 at offset 1: the registry" in done.stderr
+    )
+    joined = f"SELECT (SELECT sum(seats) FROM {plain}) AS seats, (SELECT count(*) FROM {plain} a JOIN {plain} b USING (code)) AS pairs, (SELECT count(*) FROM {texts} WHERE value IS NULL) AS texts"
+    done = tidegate("sql", joined, "--bootstrap-servers", servers, "--registry", registry.url, "--json")
+    assert json.loads(done.stdout) == [{"seats": 8.5, "pairs": 2, "texts": 1}]
+    assert (
+        f"2 records of {plain} can't be decoded" in done.stderr
+        and "is not JSON with the columns code STRING" in done.stderr
+    )
+    assert f"1 record of {texts} can't be decoded" in done.stderr and "not UTF-8" in done.stderr
+    strict = asked(f"SELECT count(code) FROM {avro}", servers, registry.url, "--fail-on-undecodable", check=False)
+    assert f"topic {avro}, partition 0, offset 2: not in Confluent framing" in strict
+
+
 def test_text_is_a_column_with_its_coordinates_beside_it(tidegate_broker: Any, registry: RegistryThread) -> None:
     servers, texts = tidegate_broker.bootstrap_servers, f"texts_{uuid.uuid4().hex[:6]}"
     written(servers, texts, b"a b", b"{")

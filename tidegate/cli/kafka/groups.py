@@ -12,6 +12,7 @@ from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
+from tidegate.kit.texts import counted
 from tidegate.records.group_offsets import group_lags, moved_group
 from tidegate.records.positions import Position
 
@@ -83,7 +84,8 @@ def describe_group(group: str, as_json: bool, **where: Any) -> None:
         print_json(group_description)
         return
     click.echo(
-        f"group {group}  {group_description['type']}  {group_description['state']}  {len(group_description['members'])} members"
+        f"group {group}  {group_description['type']}  {group_description['state']}  "
+        + counted(len(group_description["members"]), "member")
     )
     print_table(
         ["topic", "partition", "committed", "end", "lag"], [list(row.values()) for row in group_description["offsets"]]

@@ -19,18 +19,15 @@ from tidegate.console.console import Console, Visit
 from tidegate.console.listing import listed_of, task_statistics
 from tidegate.console.numbers import page_of
 from tidegate.console.pages.connector_changes import change_routes
+from tidegate.console.progress import shown_progress
 from tidegate.console.remedies import first_sentence, remedy, rest_of
 from tidegate.console.summaries import ConnectorSummary, summaries
 from tidegate.console.worker_log import last_lines
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.texts import duration
 
 __all__ = ["routes"]
 
 _LOG_LINES: Final = 40
-_PARTS: Final = {"reading": 0, "waiting": 1, "read": 2, "read before": 3}
-"""The order of parts of long work, such as tables of a snapshot, by their state."""
-_PARTS_SHOWN: Final = 50
 
 
 def routes(console: Console) -> list[Route]:
@@ -96,7 +93,9 @@ class _ConnectorsPage:
             "state": status["connector"]["state"],
             "tasks": [_task(task, tasks) for task in status["tasks"]],
             "progress": [
-                _progress(number, task["progress"]) for number, task in sorted(tasks.items()) if task.get("progress")
+                shown_progress(number, task["progress"])
+                for number, task in sorted(tasks.items())
+                if task.get("progress")
             ],
             "trace": trace.strip() if failed else "",
             "message": rest_of(summary.error),
@@ -135,35 +134,6 @@ def _task(task: Mapping[str, Any], counted: Mapping[int, Any]) -> dict[str, Any]
         "remedy": remedy(message) if message else "",
         "trace": trace.strip(),
     }
-
-
-def _progress(task: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The progress that a task tells; of many parts, those under way first."""
-    parts = sorted(told.get("parts", ()), key=lambda part: _PARTS.get(part.get("state"), 1))
-    return {
-        "task": task,
-        "note": told.get("note", ""),
-        "done": told["done"],
-        "total": told.get("total"),
-        "unit": told.get("unit", ""),
-        "left": _left(told),
-        "parts": [
-            {
-                "name": part["name"],
-                "state": part.get("state", ""),
-                "done": part.get("done"),
-                "total": part.get("total"),
-                "left": _left(part),
-            }
-            for part in parts[:_PARTS_SHOWN]
-        ],
-        "more": max(0, len(parts) - _PARTS_SHOWN),
-    }
-
-
-def _left(told: Mapping[str, Any]) -> str:
-    """How long something takes yet; empty where that is not known."""
-    return "" if told.get("seconds_left") is None else duration(told["seconds_left"])
 
 
 def _offset(entry: Mapping[str, Any], lags: Mapping[tuple[str, int], int]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tidegate.clients.rest import NotAllowed, NotThere
 from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
 from tidegate.console.hexdump import hexdump
@@ -21,11 +22,13 @@ from tidegate.console.listing import QUEUE
 from tidegate.console.remedies import letter_remedy
 from tidegate.dead_letters.causes import common_message, shape_of
 from tidegate.dead_letters.letter_queue import Letter, Queue
+from tidegate.dead_letters.trying import try_letters
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.exact_json import json_text, parsed_json
 
 if TYPE_CHECKING:
     from registry.client import RegistryClient
+    from tidegate.dead_letters.replaying import Plan
 
 __all__ = ["routes"]
 
@@ -34,6 +37,8 @@ _MOST_READ: Final = 1000
 _EXAMPLES: Final = 5
 _CONTEXT: Final = "errors.deadletterqueue.context.headers.enable"
 _SHORT: Final = 160
+_SHOWN: Final = 10
+"""The most lines of each kind that a trial shows."""
 _MOST_TEXT: Final = 200_000
 """A longer value is shown in part, and cannot be edited here."""
 
@@ -45,6 +50,7 @@ def routes(console: Console) -> list[Route]:
         console.route("/dead-letters/{name}", page.show_causes),
         console.route("/dead-letters/{name}/{partition:int}/{offset:int}", page.show_letter),
         console.route("/dead-letters/{name}/review", page.review, ["POST"]),
+        console.route("/dead-letters/{name}/try", page.try_draft, ["POST"]),
         console.route("/dead-letters/{name}/send", page.send, ["POST"]),
     ]
 
@@ -212,11 +218,36 @@ class _DeadLettersPage:
             shown[0]["value"] = _parsed("value", form["value"])
         return "\n".join(json_text(letter, constants=True) for letter in shown)
 
+    async def try_draft(self, visit: Visit) -> Response:
+        """Have the worker try the letters of a reviewed sending. The answer is a part of the page of the review."""
+        form, queue = await visit.form(), await self._queue(visit)
+        draft: _Draft = self._console.drafts.look(visit.session.id, form.get("draft", ""))
+        _require_name(draft, queue)
+        plan = await asyncio.to_thread(self._rehearsed, visit, queue, draft)
+        try:
+            trial = await visit.faces.connect.run(lambda rest: try_letters(rest, queue.connector, plan.first))
+        except NotThere:
+            message = "This worker can't try records: it is Kafka Connect's own."
+            return visit.page("dead_letter_trial.html", message=message)
+        except NotAllowed:
+            raise
+        except TidegateError as error:
+            return visit.page("dead_letter_trial.html", message=str(error))
+        return visit.page(
+            "dead_letter_trial.html",
+            message="",
+            trial=trial,
+            left=sum(plan.sent.values()) - trial.count,
+            segment=quote(queue.connector, safe=""),
+            remedy=letter_remedy,
+            short=_short,
+            shown=_SHOWN,
+        )
+
     async def send(self, visit: Visit) -> Response:
         form, queue = await visit.form(), await self._queue(visit)
         draft: _Draft = self._console.drafts.take(visit.session.id, form.get("draft", ""))
-        if draft.name != queue.connector:
-            raise UsageError("This sending is of another connector")
+        _require_name(draft, queue)
         sent, skipped = await asyncio.to_thread(self._carry_out, visit, queue, draft, execute=True)
         visit.audit("dead letters sent back", connector=queue.connector, sent=dict(sent))
         visit.faces.forget()
@@ -230,6 +261,11 @@ class _DeadLettersPage:
 
     def _carry_out(self, visit: Visit, queue: Queue, draft: _Draft, *, execute: bool) -> Any:
         """The numbers sent by topic, and the letters left out by reason. Runs in a thread."""
+        plan = self._rehearsed(visit, queue, draft, execute=execute)
+        return plan.sent, {why: letters for why, letters in plan.skipped.items() if "not in the edits" not in why}
+
+    def _rehearsed(self, visit: Visit, queue: Queue, draft: _Draft, *, execute: bool = False) -> Plan:
+        """The plan of a draft, carried out on demand. Runs in a thread."""
         from tidegate.dead_letters.replaying import Edits, Plan
 
         with closing(_registry(visit)) as client:
@@ -240,7 +276,7 @@ class _DeadLettersPage:
             plan.rehearse(None)
             if execute:
                 plan.execute(None)
-        return plan.sent, {why: letters for why, letters in plan.skipped.items() if "not in the edits" not in why}
+        return plan
 
     async def _queue(self, visit: Visit) -> Queue:
         name = visit.parameters["name"]
@@ -249,6 +285,11 @@ class _DeadLettersPage:
         if not topic:
             raise UsageError(f"Connector {name} has no dead letter queue: {QUEUE} names it")
         return Queue(visit.faces.kafka, name, topic)
+
+
+def _require_name(draft: _Draft, queue: Queue) -> None:
+    if draft.name != queue.connector:
+        raise UsageError("This sending is of another connector")
 
 
 class _NoRegistry:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -12,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.console.console import Console, Visit
+from tidegate.console.schema_form import FormField, form_fields, form_value
 from tidegate.kit.errors import TidegateError, UsageError
-from tidegate.records.exact_json import parsed_json
 
 if TYPE_CHECKING:
     from events.client import EventsClient
@@ -24,7 +25,13 @@ T = TypeVar("T")
 
 _OF_SERVICE: Final = ("CreatedDate", "CreatedById")
 """Fields that the service fills."""
-_NUMBERS: Final = ("int", "long", "float", "double")
+_LIMITS: Final = {
+    "HourlyPublishedPlatformEvents": "Events published in the last hour",
+    "DailyDeliveredPlatformEvents": "Events delivered in the last 24 hours",
+    "DailyApiRequests": "REST and SOAP requests in the last 24 hours",
+    "StreamingApiConcurrentClients": "CometD clients now",
+}
+_UNLIMITED: Final = (1 << 31) - 1
 
 
 def routes(console: Console) -> list[Route]:
@@ -45,10 +52,16 @@ async def _list(visit: Visit) -> Response:
     words = visit.query.get("q", "").strip()
     events = await _ask(visit, lambda client: client.events())
     chosen = [event for event in events if words.casefold() in f"{event['name']} {event['label']}".casefold()]
-    subscribers, problems, refused = [], {}, ""
+    subscribers, problems, managed, usage, refused = [], {}, [], [], ""
     try:
-        answer = await _ask(visit, lambda client: client.triggers())
+        answer, records, limits = await asyncio.gather(
+            _ask(visit, lambda client: client.triggers()),
+            _ask(visit, lambda client: client.tooling_records("ManagedEventSubscription")),
+            _ask(visit, lambda client: client.limits()),
+        )
         subscribers, problems = answer["subscribers"], answer["problems"]
+        managed = [{"name": record["FullName"], **record["Metadata"]} for record in records]
+        usage = _usage(limits)
     except TidegateError as error:  # not for this user, or no service of ours
         refused = error.message
     subscribers.sort(key=lambda row: (row["Status"] != "Error", row["Name"]))
@@ -58,10 +71,22 @@ async def _list(visit: Visit) -> Response:
         words=words,
         subscribers=subscribers,
         problems=problems,
+        managed=sorted(managed, key=lambda each: each["name"]),
+        usage=usage,
         refused=refused,
         may_change=visit.may("manage", "event", "*"),
         may_define=visit.may_some("manage", "event"),
     )
+
+
+def _usage(limits: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """Of each limit its text, how much is used and the maximum, None where there is none."""
+    rows = []
+    for name, text in _LIMITS.items():
+        if (limit := limits.get(name)) is not None:
+            most = limit["Max"]
+            rows.append({"text": text, "used": most - limit["Remaining"], "most": None if most == _UNLIMITED else most})
+    return rows
 
 
 async def _show(visit: Visit) -> Response:
@@ -76,6 +101,7 @@ async def _page(visit: Visit, values: dict[str, str], error: str = "") -> Respon
         400 if error else 200,
         event=described,
         fields=_fields(described),
+        of_service=_OF_SERVICE,
         values=values,
         error=error,
         published=visit.query.get("published", ""),
@@ -83,26 +109,9 @@ async def _page(visit: Visit, values: dict[str, str], error: str = "") -> Respon
     )
 
 
-def _fields(described: dict[str, Any]) -> list[dict[str, Any]]:
-    """Name, label, type, and whether it must be given, of each field of an event's schema."""
+def _fields(described: dict[str, Any]) -> list[FormField]:
     schema = described["schema"] if isinstance(described["schema"], dict) else json.loads(described["schema"])
-    made = []
-    for field in schema["fields"]:
-        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-        about = next((value for value in field.values() if isinstance(value, dict) and "label" in value), {})
-        kind = next((kind for kind in kinds if kind != "null"), "null")
-        made.append(
-            {
-                "name": field["name"],
-                "label": about.get("label", field["name"]),
-                "type": about.get("type") or kind,
-                "avro": kind if isinstance(kind, str) else json.dumps(kind),
-                "is_required": "null" not in kinds and "default" not in field,
-                "help": about.get("inlineHelpText") or about.get("description") or "",
-                "is_of_service": field["name"] in _OF_SERVICE,
-            }
-        )
-    return made
+    return form_fields(schema)
 
 
 async def _publish(visit: Visit) -> Response:
@@ -110,31 +119,14 @@ async def _publish(visit: Visit) -> Response:
     name, form = visit.parameters["name"], await visit.form()
     try:
         described = await _ask(visit, lambda client: client.describe(name))
-        values = {
-            field["name"]: _typed(field, text)
-            for field in _fields(described)
-            if not field["is_of_service"] and (text := form.get(f"field.{field['name']}", ""))
-        }
+        typed = form_value([field for field in _fields(described) if field.name not in _OF_SERVICE], form)
+        # Salesforce's REST API takes JSON, whose numbers are floats there.
+        values = {name: float(value) if isinstance(value, Decimal) else value for name, value in typed.items()}
         uuid = await _ask(visit, lambda client: client.publish(name, values))
     except TidegateError as error:
         return await _page(visit, form, error.message)
     visit.audit("publish event", platform_event=name, uuid=uuid)
     return visit.redirect(f"/events/{quote(name, safe='')}?published={quote(uuid, safe='')}")
-
-
-def _typed(field: dict[str, Any], text: str) -> Any:
-    """Raises UsageError for text that is no value of the field's type."""
-    if field["avro"] == "boolean":
-        return text == "true"
-    if field["avro"] in _NUMBERS and field["type"] not in ("Date", "DateTime"):
-        try:
-            value = parsed_json(text)
-        except ValueError:
-            value = None
-        if isinstance(value, bool) or value is None or isinstance(value, str | list | dict):
-            raise UsageError(f"{field['name']}: {text!r} is no number")
-        return int(value) if value == int(value) and field["avro"] in ("int", "long") else float(value)
-    return text
 
 
 async def _change_trigger(visit: Visit) -> Response:

@@ -75,8 +75,14 @@ async def _described(visit: Visit) -> dict[str, Any]:
     holders = {partition: member for member in group.members for partition in member.partitions}
     by_partition = {(partition.topic, partition.partition): member for partition, member in holders.items()}
     rows = [row | {"member": by_partition.get((row["topic"], row["partition"]))} for row in lags]
-    may_change = visit.may("manage", "group", name)
-    return {"group": group, "rows": rows, "lag": sum(row["lag"] for row in lags), "may_change": may_change}
+    sampler = visit.console.groups
+    return {
+        "group": group,
+        "rows": rows,
+        "lag": sum(row["lag"] for row in lags),
+        "history": sampler.opened(name) if sampler is not None else None,
+        "may_change": visit.may("manage", "group", name),
+    }
 
 
 async def _show(visit: Visit) -> Response:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.clients.jobs import job_of, jobs_of, next_run_text, run_once_restarted
+from tidegate.clients.rest import NotAllowed
 from tidegate.clients.worker import path_of
 from tidegate.console.console import Console, Visit
-from tidegate.kit.errors import UsageError
+from tidegate.console.progress import shown_progress
+from tidegate.kit.errors import TidegateError, UsageError
 
 __all__ = ["routes"]
 
@@ -21,6 +25,7 @@ def routes(console: Console) -> list[Route]:
         console.route("/jobs", _list),
         console.route("/jobs/{name}", _show),
         console.route("/jobs/{name}/do/{action}", _do, ["POST"]),
+        console.route("/jobs/{name}/preview", _preview, ["POST"]),
     ]
 
 
@@ -40,9 +45,22 @@ async def _show(visit: Visit) -> Response:
     return visit.page(
         "job_live.html" if visit.is_partial else "job.html",
         job=_with_text(job),
-        progress=told["tasks"] if job["runs"] and job["runs"][0]["state"] == "running" else [],
+        progress=[shown_progress(None, task) for task in told["tasks"]] if _is_under_way(job) else [],
         may_change=visit.may("manage", "connector", name),
     )
+
+
+async def _preview(visit: Visit) -> Response:
+    """Show a run over the first records without writing anything: a job of Spark tells columns, rows and the plan."""
+    config = await visit.faces.connect.call("GET", path_of(visit.parameters["name"], "/config"))
+    plugin = quote(config["connector.class"], safe="")
+    try:
+        told = await visit.faces.connect.call("PUT", f"/tidegate/v1/connector-plugins/{plugin}/config/preview", config)
+    except NotAllowed:
+        raise
+    except TidegateError as error:
+        return visit.page("job_preview.html", message=str(error))
+    return visit.page("job_preview.html", message="", actions=told["actions"])
 
 
 async def _do(visit: Visit) -> Response:
@@ -60,6 +78,10 @@ async def _do(visit: Visit) -> Response:
     visit.faces.forget()
     visit.audit(f"{action} job", connector=name)
     return visit.redirect(f"/jobs/{path_of(name).rpartition('/')[2]}")
+
+
+def _is_under_way(job: Mapping[str, Any]) -> bool:
+    return bool(job["runs"]) and job["runs"][0]["state"] == "running"
 
 
 def _with_text(job: dict[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,22 @@ __all__ = ["routes"]
 _MOST_DRAWN: Final = 120
 """Lines of a picture that one can still read."""
 _MOST_LISTED: Final = 500
+_MOST_NAMED: Final = 20
+_KINDS: Final = {
+    **dict.fromkeys(("s3", "gs", "az", "abfs", "abfss", "wasb", "wasbs", "hdfs", "sftp", "ftp"), "files"),
+    **dict.fromkeys(("http", "https"), "address"),
+    "kafka": "topic elsewhere",
+    "salesforce": "object",
+}
+"""What a dataset is, by the scheme of its name; a table where it is none of these."""
 
 
 def routes(console: Console) -> list[Route]:
-    return [console.route("/lineage", _show), console.route("/lineage/open-lineage.jsonl", _exported)]
+    return [
+        console.route("/lineage", _show),
+        console.route("/lineage/open-lineage.jsonl", _exported),
+        console.route("/topics/{name}/connectors", _of_topic),
+    ]
 
 
 async def _lineage(visit: Visit) -> Lineage:
@@ -65,6 +77,7 @@ async def _show(visit: Visit) -> Response:
         "lineage.html",
         words=words,
         node=single,
+        several=nodes[:_MOST_NAMED] if len(nodes) > 1 else [],
         column=column,
         picture=picture,
         chosen={node.id for node in nodes},
@@ -81,6 +94,23 @@ async def _show(visit: Visit) -> Response:
     )
 
 
+async def _of_topic(visit: Visit) -> Response:
+    """The connectors and triggers that have moved records of a topic: a part of the pages of the topic and of its schemas."""
+    name = visit.parameters["name"]
+    told = await _lineage(visit)
+    flows = [flow for flow in told.flows if flow.topic == name]
+    writers = sorted({(flow.connector, str(flow.dataset or "")) for flow in flows if flow.is_source})
+    readers = sorted({(flow.connector, str(flow.dataset or "")) for flow in flows if not flow.is_source})
+    triggers = sorted(node.name for topic, node in told.readers if topic == name)
+    return visit.page(
+        "topic_connectors.html",
+        writers=writers[:_MOST_NAMED],
+        readers=readers[:_MOST_NAMED],
+        triggers=triggers[:_MOST_NAMED],
+        lineage=_link(Node("topic", name)),
+    )
+
+
 async def _exported(visit: Visit) -> Response:
     told = await _lineage(visit)
     lines = "".join(f"{json.dumps(event, ensure_ascii=False)}\n" for event in open_lineage_events(told))
@@ -94,7 +124,10 @@ def _link(node: Node, column: str = "") -> str:
 
 
 def _kind(node: Node) -> str:
-    return "table or folder" if node.kind == "dataset" else node.kind
+    if node.kind != "dataset":
+        return node.kind
+    scheme, is_url, _ = node.name.partition("://")
+    return _KINDS.get(scheme, "table") if is_url else "files"
 
 
 def _page_of(node: Node) -> str:

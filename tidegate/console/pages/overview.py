@@ -48,7 +48,9 @@ class _OverviewPage:
         disk = disk_of(data) if data else None
         keys = self._config.ssl_keystore_location
         days = certificate_days(Path(keys)) if keys and self._config.ssl_keystore_type.upper() == "PEM" else None
-        troubles = troubles_of(connectors or (), lines or (), silent, disk, days)
+        behind = self._console.groups.falling_behind if self._console.groups is not None else {}
+        groups = {name: lag for name, lag in behind.items() if visit.may("read", "group", name)}
+        troubles = troubles_of(connectors or (), lines or (), silent, disk, days, groups)
         rates = [summary.rate for summary in connectors or () if summary.rate is not None]
         lags = [summary.totals["lag"] for summary in connectors or () if summary.totals["lag"] is not None]
         return {

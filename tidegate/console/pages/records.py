@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from tidegate.console.console import Console, Visit
 from tidegate.console.hexdump import hexdump
 from tidegate.console.numbers import whole_number
 from tidegate.console.pages.topics import topic_admin, topic_path
+from tidegate.console.schema_form import FormField, form_fields, form_value
 from tidegate.console.searching import MOST_HITS, Criteria, Search, record_at, registry_of
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.decoding import decoder, subject_encoder
@@ -40,7 +42,9 @@ _MEDIA: Final = {
 }
 _BLOCK_BYTES: Final = 65_536
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-_AS_JSON, _AS_TEXT, _BY_SCHEMA = "json", "text", "schema"
+_AS_JSON, _AS_TEXT, _BY_SCHEMA, _BY_FIELDS = "json", "text", "schema", "fields"
+_MOST_FIELDS: Final = 100
+"""The most fields of a form."""
 
 
 def routes(console: Console) -> list[Route]:
@@ -263,11 +267,34 @@ async def _form_page(visit: Visit, values: dict[str, str], error: str = "") -> R
         except TidegateError as away:
             error = error or f"The schema registry does not answer: {away}"
     expected = f"{name}-value"
-    defaults = {"subject": expected, "format": _BY_SCHEMA if expected in subjects else _AS_JSON}
-    written = visit.query.get("written", "")
+    chosen = {key: visit.query[key] for key in ("subject", "format") if key in visit.query}
+    by_schema = _BY_FIELDS if expected in subjects else _AS_JSON
+    shown = {"subject": expected, "format": by_schema} | chosen | values
+    fields: list[FormField] = []
+    if shown["format"] == _BY_FIELDS:
+        fields = await asyncio.to_thread(_fields_of, visit, shown["subject"])
+        shown["format"] = _BY_FIELDS if fields else _BY_SCHEMA
     return visit.page(
-        "produce.html", 400 if error else 200, name=name, values=defaults | values, error=error, written=written
+        "produce.html",
+        400 if error else 200,
+        name=name,
+        values=shown,
+        fields=fields,
+        error=error,
+        written=visit.query.get("written", ""),
     )
+
+
+def _fields_of(visit: Visit, subject: str) -> list[FormField]:
+    """The fields of the newest schema of a subject; none where it is no record of Avro, or too large for a form."""
+    try:
+        with visit.faces.registry_client() as client:
+            registered = client.version(subject)
+    except TidegateError:
+        return []
+    schema: Any = json.loads(registered.text) if registered.schema_type == "AVRO" else None
+    is_record = isinstance(schema, dict) and schema.get("type") == "record"
+    return form_fields(schema) if is_record and len(schema["fields"]) <= _MOST_FIELDS else []
 
 
 async def _produce(visit: Visit) -> Response:
@@ -311,6 +338,13 @@ def _value_bytes(visit: Visit, form: dict[str, str]) -> bytes:
     text, kind = form.get("value", "").replace("\r\n", "\n"), form.get("format", _AS_JSON)
     if kind == _AS_TEXT:
         return text.encode()
+    if kind == _BY_FIELDS:
+        subject = form.get("subject", "").strip()
+        fields = _fields_of(visit, subject)
+        if not fields:
+            raise UsageError(f"Value: {subject} has no schema any more from which there is a form")
+        with visit.faces.registry_client() as client:
+            return _by_schema(client, subject, form_value(fields, form))
     try:
         value = parsed_json(text, constants=kind == _BY_SCHEMA)
     except ValueError as error:

@@ -118,6 +118,7 @@ async def _show(visit: Visit) -> Response:
     return visit.page(
         "topic.html",
         name=name,
+        has_connectors=visit.faces.has_connect,
         topic_id=described.topic_id,
         partitions=partitions,
         offsets=sum(row["end"] - row["start"] for row in partitions),
@@ -173,7 +174,7 @@ async def _groups(visit: Visit) -> Response:
         looked_at = [group.group_id for group in listed][:_MOST_GROUPS]
         described = await asyncio.gather(*(admin.describe_group(group) for group in looked_at), return_exceptions=True)
         known = [group for group in described if not isinstance(group, BaseException)]
-        lags = await asyncio.gather(*(group_lags(admin, group, name) for group in known))
+        lags = await asyncio.gather(*(group_lags(admin, group, [name]) for group in known))
     rows = [
         {
             "group": group.group_id,
