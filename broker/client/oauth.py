@@ -41,10 +41,23 @@ def _wrong(key: str, text: str) -> ConfigError:
     return ConfigError([Problem(key, f"Invalid value for configuration {key}: {text}")])
 
 
-class _Unsecured(AbstractTokenProvider):  # type: ignore[misc]
+class _WithExtensions(AbstractTokenProvider):  # type: ignore[misc]
+    """Sends the options ``extension_NAME`` beside the token (KIP-342)."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._extensions = {
+            name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")
+        }
+
+    def extensions(self) -> dict[str, str]:
+        return self._extensions
+
+
+class _Unsecured(_WithExtensions):
     """Unsigned tokens, from the options of Java's ``OAuthBearerUnsecuredLoginCallbackHandler``."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
         self._claims: dict[str, Any] = {}
         for name, value in options.items():
             kind, _, claim = name.removeprefix("unsecuredLogin").partition("Claim_")
@@ -68,10 +81,11 @@ class _Unsecured(AbstractTokenProvider):  # type: ignore[misc]
         return ".".join(part.decode().rstrip("=") for part in parts) + "."
 
 
-class _Issued(AbstractTokenProvider):  # type: ignore[misc]
+class _Issued(_WithExtensions):
     """Tokens from the client credentials grant (RFC 6749, 4.4) or from a file, renewed before they expire."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        super().__init__(options)
         self._url = url
         self._options = options
         self._token = ""

@@ -23,6 +23,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -222,20 +223,24 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    """Tell twice a second how many of the active stages' tasks are done, and where Spark's own page is, if it has one."""
+    """Tell twice a second how many of the active stages' tasks are done, how long these stages take yet if their tasks are alike, and
+    where Spark's own page is, if it has one."""
     tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
-    said = None
+    said, began_s, of_stages = None, 0.0, frozenset[int]()
     while not ended.wait(0.5):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
         if not stages:
             continue
+        if (ids := frozenset(s.stageId for s in stages)) != of_stages:
+            began_s, of_stages = time.monotonic(), ids
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
         note = ", ".join(s.name.split(" at ")[0] for s in stages)
         if said != (done, total, note):
             said = (done, total, note)
             parts = [_stage(s) for s in stages]
             note = f"{note}; Spark's own page is {page}" if page else note
-            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts)
+            left_s = (time.monotonic() - began_s) * (total - done) / done if done else None
+            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts, seconds_left=left_s)
 
 
 def _stage(info: Any) -> dict[str, Any]:

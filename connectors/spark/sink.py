@@ -136,8 +136,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             self.context.leave_out(record, DataError(one["error"][0].as_py()))
 
     def _tell(self, said: Any) -> None:
-        parts = said.get("parts", ())
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
+        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties

@@ -107,8 +107,8 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
         return packages_for(self.config.format, self.config.conf, self.config.path)
 
     def _tell(self, said: Any) -> None:
-        parts = said.get("parts", ())
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
+        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
 
     def _load(self, position: Mapping[str, Any] | None, *, preview_rows: int = 0) -> Load:
         config, registry = self.config, self.context.registry_properties

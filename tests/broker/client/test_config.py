@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,18 @@ def test_a_file_that_is_no_pem_is_named(tmp_path: Path) -> None:
     (tmp_path / "c.pem").write_text("tea")
     with pytest.raises(ConfigError, match=r"c\.pem holds no certificates"):
         arguments(security_protocol="SSL", ssl_truststore_location=str(tmp_path / "c.pem"))
+
+
+def test_a_token_is_read_from_its_file_at_each_login_and_has_extensions(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    login = 'o.LoginModule required extension_logicalCluster="lkc-1" extension_identityPoolId="pool-1";'
+    provider = arguments(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_jaas_config=login,
+        sasl_oauthbearer_token_endpoint_url=file.as_uri(),
+    )["sasl_oauth_token_provider"]
+    for token in ("signed-url-1", "signed-url-2"):
+        file.write_text(f"{token}\n")
+        assert asyncio.run(provider.token()) == token
+    assert provider.extensions() == {"logicalCluster": "lkc-1", "identityPoolId": "pool-1"}
