@@ -30,6 +30,10 @@ logger = get_logger(__name__)
 
 _EXCEPTION: Final = re.compile(r"^(?:Caused by: |: )?((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .+)$", re.MULTILINE)
 """As the JVM and Python print one; py4j puts a colon before it."""
+_WORDS_OF_JAVA: Final = re.compile(
+    r"^(?:#|Error|Exception|Unrecognized)|not found|No such file|Exception:", re.MULTILINE
+)
+"""A JVM that can't start says so in such lines."""
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
 _TAKEN: Final = "taken"
@@ -163,8 +167,12 @@ class SparkDriver:
         status = process.wait()
         if self._stopping.is_set():
             raise Cancelled("the Spark job was cancelled")
-        last_words = _last_words((scratch / "spark.log").read_text(errors="replace"))
-        raise ConnectError(f"the Spark driver ended with status {status}: {last_words}")
+        log = (scratch / "spark.log").read_text(errors="replace")
+        if status < 0:
+            raise RetriableConnectError(f"the Spark driver was killed: it ended by signal {-status}")
+        if _has_lost_jvm(log):
+            raise RetriableConnectError("Spark's JVM was killed while it started, or could not start, without a word")
+        raise ConnectError(f"the Spark driver ended with status {status}: {_last_words(log)}")
 
     def _started(
         self, job: Job | Load, on_progress: Callable[[Mapping[str, Any]], None]
@@ -273,6 +281,12 @@ def _end_process(process: subprocess.Popen[str]) -> None:
             os.killpg(process.pid, 9)
         process.wait()
     process.stdout.close()
+
+
+def _has_lost_jvm(log: str) -> bool:
+    """Whether the JVM ended before Python could talk to it, and said nothing of why, as when it is killed."""
+    before, met, _ = log.partition("Traceback (most recent call last)")
+    return bool(met) and "JAVA_GATEWAY_EXITED" in log and _WORDS_OF_JAVA.search(before) is None
 
 
 def _last_words(log: str) -> str:

@@ -45,6 +45,8 @@ _IN_SQL: Final = re.compile(r"^== SQL[^(\n]*\((line \d+, position \d+)\) ==\n(.+
 def first_words(error: Exception) -> str:
     """The words of our own error where one of a Python worker is behind it, else Spark's first line, the line of SQL that it tells of,
     and the last cause."""
+    if _has_lost_jvm(error):
+        return f"Spark's JVM is gone: it was killed, or had too little memory ({error})"[:_MOST_WORDS]
     description = _AROUND.sub("", str(getattr(error, "desc", None) or error))
     if ours := _PYTHON_ERROR.findall(description):
         return str(ours[-1][1])[:_MOST_WORDS]
@@ -55,15 +57,24 @@ def first_words(error: Exception) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same job may succeed later: a server was away, as our own error or an exception of the JVM behind it says.
+    """Whether the same job may succeed later: a server was away, as our own error or an exception of the JVM behind it says, or the
+    JVM is gone, as when it is killed.
 
     A stage that failed has that of its last task.
     """
     if isinstance(error, TidegateError):
         return error.retriable
+    if _has_lost_jvm(error):
+        return True
     if ours := _PYTHON_ERROR.findall(str(getattr(error, "desc", None) or error)):
         return _is_retriable(ours[-1][0])
     return _has_passing_cause(error)
+
+
+def _has_lost_jvm(error: Exception) -> bool:
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def _is_retriable(name: str) -> bool:

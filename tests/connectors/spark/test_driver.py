@@ -389,6 +389,39 @@ def test_a_driver_whose_worker_is_gone_ends_in_the_middle_of_its_job(job_for, fl
     driver.close()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("whose", ["jvm at its start", "jvm in a job", "driver"])
+def test_a_process_of_spark_that_is_killed_is_a_failure_that_passes(job_for, flights, tmp_path, whose):
+    driver, ended = SparkDriver(stopping=threading.Event(), idle_s=60), threading.Event()
+    endless = f"SELECT count(*) FROM {flights[0].view}, range(1000000000000) r WHERE month + r.id < 0"
+
+    def processes():
+        main = psutil.Process(driver._process.pid)
+        return main, [child for child in main.children(recursive=True) if child.name() == "java"]
+
+    def kill_at_the_start():
+        while not ended.wait(0.01):
+            with suppress(psutil.Error, AttributeError):
+                if jvms := processes()[1]:
+                    jvms[0].kill()
+                    return
+
+    def kill_in_the_job(said):
+        if whose != "jvm at its start" and said["unit"] == "tasks" and said["total"]:
+            main, jvms = processes()
+            (main if whose == "driver" else jvms[0]).kill()
+
+    watcher = threading.Thread(target=kill_at_the_start)
+    if whose == "jvm at its start":
+        watcher.start()
+    try:
+        with pytest.raises(RetriableConnectError, match="killed"):
+            driver.run(job_for([flights[0]], sql=endless), kill_in_the_job)
+    finally:
+        ended.set()
+        driver.close()
+
+
 def test_a_driver_that_is_cancelled_while_its_jvm_starts_leaves_no_files(job_for, flights, tmp_path, monkeypatch):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
