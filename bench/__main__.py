@@ -32,6 +32,7 @@ BENCHES = (
     "events.publish",
     "events.subscribe",
     "spark_jobs",
+    "spark_merge",
     "spark_read",
     "spark_write",
 )

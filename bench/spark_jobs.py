@@ -39,7 +39,7 @@ def main(folder: Path, runs: int, console: Console) -> None:
         admin.create_topics([NewTopic("flights", PARTITIONS, 1)])
         with RegistryClient.from_properties({"schema.registry.url": registry.url}) as client:
             schema_id = client.register("flights-value", SCHEMA)
-        fill(broker.bootstrap_servers, schema_id, ROWS)
+        fill(broker.bootstrap_servers, schema_id, range(ROWS))
         ends = admin.end_offsets([TopicPartition("flights", n) for n in range(PARTITIONS)])
         stops = {str(partition.partition): end for partition, end in ends.items()}
         input_ = Input("flights", dict.fromkeys(stops, 0), stops, "avro")

@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ SCHEMA = """{"type": "record", "name": "Flight", "fields": [
   {"name": "delay", "type": ["null", "double"]}, {"name": "distance", "type": "int"}, {"name": "note", "type": "string"}]}"""
 
 
-def fill(bootstrap: str, schema_id: int, rows_in_all: int = ROWS) -> None:
-    """Records of about 150 bytes, in batches of at most STEP over the partitions in turn."""
+def fill(bootstrap: str, schema_id: int, ids: Sequence[int] = range(ROWS)) -> None:
+    """A record of about 150 bytes for each id, in batches of at most STEP over the partitions in turn."""
     import asyncio
 
     from broker.client import BatchProducer
@@ -57,8 +58,8 @@ def fill(bootstrap: str, schema_id: int, rows_in_all: int = ROWS) -> None:
 
     async def send() -> None:
         async with BatchProducer(ClientConfig(bootstrap, {"compression.type": "none"})) as producer:
-            for start in range(0, rows_in_all, STEP):
-                numbers = list(range(start, min(start + STEP, rows_in_all)))
+            for start in range(0, len(ids), STEP):
+                numbers = list(ids[start : start + STEP])
                 rows = pa.RecordBatch.from_pydict(
                     {
                         "id": numbers,

@@ -22,6 +22,13 @@ CONNECTORS: Final = (
         extra="objects",
     ),
     _source(
+        "connectors.azure.source:AzureBlobStorageSourceConnector",
+        ("io.confluent.connect.azure.blob.storage.AzureBlobStorageSourceConnector",),
+        needs=("obstore",),
+        extra="objects",
+        short_names=("AzureBlobSource",),
+    ),
+    _source(
         "connectors.datagen.source:DatagenConnector",
         ("io.confluent.kafka.connect.datagen.DatagenConnector",),
         short_names=("DatagenSource",),
@@ -80,6 +87,13 @@ CONNECTORS: Final = (
         ("io.confluent.connect.gcs.GcsSinkConnector",),
         needs=("obstore",),
         extra="objects",
+    ),
+    _source(
+        "connectors.gcs.source:GcsSourceConnector",
+        ("io.confluent.connect.gcs.GcsSourceConnector",),
+        needs=("obstore",),
+        extra="objects",
+        short_names=("GcsSource",),
     ),
     _sink(
         "connectors.hdfs.sink:HdfsSinkConnector",

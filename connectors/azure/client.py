@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from connectors.azure.config import AzureBlobSinkConfig
+from connectors.azure.access import AzureAccess
 from connectors.objects.buckets import Bucket, BucketStore
 
-__all__ = ["AzureStore"]
+__all__ = ["AzureStore", "bucket_of"]
+
+
+def bucket_of(config: AzureAccess) -> Bucket:
+    return Bucket(f"az://{config.container}", config.settings, config.client_options, retries=config.retries)
 
 
 class AzureStore(BucketStore):
-    def __init__(self, config: AzureBlobSinkConfig) -> None:
-        url = f"az://{config.container}"
-        super().__init__(Bucket(url, config.settings, config.client_options, retries=config.retries), "container")
+    def __init__(self, config: AzureAccess) -> None:
+        super().__init__(bucket_of(config), "container")
 
     def folder_problem(self, folder: str, delimiter: str) -> str | None:
         """Azure takes a backslash for a slash, and drops points at the end of a part (Microsoft Learn, "Naming and

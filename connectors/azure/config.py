@@ -2,94 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from connect.api import KeyType, Password, Problem, at_least, between, config, inherited, key, non_empty, one_of
-from connectors.objects.azure import AzureKeys, azure_problems, azure_settings
+from connect.api import KeyType, Problem, between, config, key
+from connectors.azure.access import UNUSED, AzureAccess
 from connectors.objects.config import ObjectSinkConfig, compression_key, compression_level_key
-from connectors.objects.proxies import proxy_options, proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["AzureBlobSinkConfig"]
 
-_UNUSED = "Accepted for compatibility"
-
 
 @config
-class AzureBlobSinkConfig(ObjectSinkConfig, AzureKeys):
-    """Which container, and how it is reached."""
+class AzureBlobSinkConfig(ObjectSinkConfig, AzureAccess):
+    """How files are stored in the container."""
 
-    azure_account: str = inherited(check=non_empty, doc="The storage account.", default="", importance="high")
-    container: str = key(
-        "azblob.container.name",
-        default="default",
-        check=non_empty,
-        doc="The container. It must be there.",
-        group="Azure",
-    )
-    url: str | None = key(
-        "store.url",
-        default=None,
-        doc="Address of a server other than Azure's, with the account: http://127.0.0.1:10000/devstoreaccount1.",
-        group="Azure",
-    )
     compression: str = compression_key("az.compression.type", "Azure")
     compression_level: int = compression_level_key("az.compression.level", "Azure")
-    retries: int = key(
-        "azblob.retry.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="Azure",
-    )
-    timeout_ms: int = key(
-        "azblob.connection.timeout.ms",
-        default=30_000,
-        check=at_least(1),
-        doc="The most milliseconds of one request: files go in blocks of 8 MiB.",
-        group="Azure",
-    )
-    proxy_url: str = proxy_url_key("azblob.proxy.url", "Azure")
-    proxy_user: str = proxy_user_key("azblob.proxy.user", "Azure")
-    proxy_password: Password = proxy_password_key("azblob.proxy.password", "Azure")
     block_size: int = key(
         "azblob.block.size",
         default=26_214_400,
         type=KeyType.INT,
         check=between(5_242_880, 104_857_600),
-        doc=f"{_UNUSED}: files go in blocks of 8 MiB.",
-        importance="low",
-        group="Azure",
-    )
-    retry_type: str = key(
-        "azblob.retry.type",
-        default="EXPONENTIAL",
-        check=one_of("EXPONENTIAL", "FIXED", ignore_case=True),
-        doc=f"{_UNUSED}: pauses grow.",
-        importance="low",
-        group="Azure",
-    )
-    backoff_ms: int = key(
-        "azblob.retry.backoff.ms",
-        default=4000,
-        check=at_least(0),
-        doc=f"{_UNUSED}: the client chooses its pauses.",
-        importance="low",
-        group="Azure",
-    )
-    most_backoff_ms: int = key(
-        "azblob.retry.max.backoff.ms",
-        default=120_000,
-        check=at_least(1),
-        doc=f"{_UNUSED}, likewise.",
-        importance="low",
-        group="Azure",
-    )
-    secondary_host: str = key(
-        "azblob.retry.secondary.host",
-        default="",
-        doc=f"{_UNUSED}: a secondary host only reads.",
+        doc=f"{UNUSED}: files go in blocks of 8 MiB.",
         importance="low",
         group="Azure",
     )
@@ -97,24 +30,11 @@ class AzureBlobSinkConfig(ObjectSinkConfig, AzureKeys):
         "storage.class",
         default="io.confluent.connect.azure.blob.storage.AzureBlobStorage",
         type=KeyType.CLASS,
-        doc=f"{_UNUSED}: files always go to Azure.",
+        doc=f"{UNUSED}: files always go to Azure.",
         importance="low",
         group="Azure",
     )
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return azure_settings(self, self.url)
-
-    @property
-    def client_options(self) -> Mapping[str, Any]:
-        return {
-            "timeout": f"{self.timeout_ms}ms",
-            "allow_http": bool(self.url and self.url.startswith("http:")),
-            **proxy_options(self.proxy_url, self.proxy_user, self.proxy_password),
-        }
-
     def problems(self) -> Iterable[Problem]:
         yield from super().problems()
-        yield from azure_problems(self, self.url, "store.url")
-        yield from proxy_problems(self.proxy_url, "azblob.proxy.url")
+        yield from self.access_problems()

@@ -16,11 +16,9 @@ class GcsSinkTask(ObjectSinkTask[GcsSinkConfig]):
         return f"gs://{self.config.bucket}"
 
     def make_store(self) -> Store:
-        from connectors.objects.buckets import Bucket, BucketStore
+        from connectors.objects.buckets import BucketStore
 
-        config = self.config
-        bucket = Bucket(f"gs://{config.bucket}", config.settings, config.client_options, retries=config.retries)
-        return BucketStore(bucket, "bucket")
+        return BucketStore(self.config.opened(), "bucket")
 
 
 class GcsSinkConnector(SinkConnector[GcsSinkConfig]):

@@ -44,12 +44,19 @@ class Catalog:
         counts = self._server.rows("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES")
         return {(str(database), str(name)): int(rows or 0) for database, name, rows in counts}
 
-    def clustered(self) -> set[TableName]:
-        """The tables that are stored in the order of their primary key."""
+    def clustered(self) -> dict[TableName, dict[str, str]]:
+        """The tables that are stored in the order of their primary key, with the collations of its columns, empty for those that have
+        none.
+        """
         rows = self._server.rows(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ENGINE = 'InnoDB'"
+            "SELECT t.TABLE_SCHEMA, t.TABLE_NAME, c.COLUMN_NAME, c.COLLATION_NAME FROM information_schema.TABLES t "
+            "JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME "
+            "WHERE t.ENGINE = 'InnoDB' AND c.COLUMN_KEY = 'PRI'"
         )
-        return {(str(database), str(name)) for database, name in rows}
+        made: dict[TableName, dict[str, str]] = {}
+        for database, name, column, collation in rows:
+            made.setdefault((str(database), str(name)), {})[str(column)] = str(collation or "")
+        return made
 
     def whole_rows_logged(self) -> bool:
         """Whether the log has all columns of each row that changed."""

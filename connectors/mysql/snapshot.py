@@ -5,6 +5,7 @@ of the data.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -33,13 +34,23 @@ _AHEAD: Final = 3
 
 
 _INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT"})
+_BYTES: Final = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
+
+
+class ByKey(NamedTuple):
+    """A table that is stored in the order of its primary key, with the collations of the key's columns. ``part`` is how far earlier
+    attempts have read it, a part of ``SnapshotProgress``, or None.
+    """
+
+    collations: Mapping[str, str]
+    part: Any = None
 
 
 class _Block(NamedTuple):
     """Rows, and the key of the last one where they are read by key."""
 
     columns: list[pa.Array]
-    last: list[int] | None
+    last: list[int | str] | None
 
 
 _Item: TypeAlias = "tuple[Shape, _Block | None] | BaseException | None"
@@ -126,9 +137,11 @@ def _run(connection: Any, statement: str) -> None:
         cursor.execute(statement)
 
 
-def rows_of_select(connection: Any, shape: Shape, statement: str, key: Sequence[int] = ()) -> Iterator[_Block]:
+def rows_of_select(
+    connection: Any, shape: Shape, statement: str, key: Mapping[int, bool] | None = None
+) -> Iterator[_Block]:
     """The columns of a SELECT of exactly the captured columns, block by block, in the types of the table's schemas.
-    ``key`` are the indices of integers, of which the last ones are told.
+    ``key`` are the indices of columns, and whether they are numbers, of which the last values are told: numbers, or the bytes of texts in hexadecimal digits.
 
     Raises PyMySQL's errors.
     """
@@ -140,7 +153,8 @@ def rows_of_select(connection: Any, shape: Shape, statement: str, key: Sequence[
                     f"{statement} delivers {len(columns)} columns, the table has {len(shape.forms)} to capture"
                 )
             if len(columns[0]):
-                last = [int(columns[at][-1].as_py()) for at in key] if key else None
+                ends = {at: columns[at][-1].as_py() for at in key or ()}
+                last = [int(end) if (key or {})[at] else end.hex() for at, end in ends.items()] or None
                 yield _Block(converted(shape, columns), last)
     finally:
         rows.close()
@@ -181,18 +195,38 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _after(part: Any, key: list[str]) -> str:
-    """The condition of the rows behind those that ``part`` tells of; empty for all rows."""
-    if not isinstance(part, list) or len(part) != 2 or part[0] != key or not isinstance(part[1], list):
+def _after(part: Any, key: Mapping[str, str | None]) -> str:
+    """The condition of the rows behind those that ``part`` tells of; empty for all rows. ``key`` are the key's columns: None for
+    numbers, else the collation of texts, empty for bytes.
+
+    The server compares a column with a literal by the column's collation, as it sorts the column.
+    """
+    if not isinstance(part, list) or part[:1] != [list(key)] or part[2:] != _collations(key):
         return ""
-    last = part[1]
-    if len(last) != len(key) or not all(type(each) is int for each in last):
+    last = part[1] if isinstance(part[1], list) else []
+    if len(last) != len(key):
         return ""
-    alternatives = []
-    for at, name in enumerate(key):
-        same = [f"{_quoted(key[n])} = {last[n]}" for n in range(at)]
-        alternatives.append(" AND ".join([*same, f"{_quoted(name)} > {last[at]}"]))
+    literals = []
+    for value, collation in zip(last, key.values(), strict=True):
+        if collation is None and type(value) is int:
+            literals.append(str(value))
+        elif collation is not None and isinstance(value, str) and _HEXADECIMAL(value):
+            literals.append(f"{'_utf8mb4 ' if collation else ''}x'{value}'")
+        else:
+            return ""
+    names, alternatives = list(key), []
+    for at, name in enumerate(names):
+        same = [f"{_quoted(names[n])} = {literals[n]}" for n in range(at)]
+        alternatives.append(" AND ".join([*same, f"{_quoted(name)} > {literals[at]}"]))
     return " WHERE " + " OR ".join(f"({each})" for each in alternatives)
+
+
+def _collations(key: Mapping[str, str | None]) -> list[list[str | None]]:
+    """What a part tells of the order, beside columns and values; nothing where all are numbers."""
+    return [list(key.values())] if any(collation is not None for collation in key.values()) else []
+
+
+_HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})*").fullmatch
 
 
 class Snapshot:
@@ -206,11 +240,9 @@ class Snapshot:
         moment: Moment,
         context: ContextHeaders,
         origin: Origin,
-        by_key: Mapping[str, Any] | None = None,
+        by_key: Mapping[str, ByKey] | None = None,
     ) -> None:
-        """``by_key`` has the full names of the tables that are stored in the order of their primary key, and how far earlier attempts
-        have read them: a part of ``SnapshotProgress``, or None.
-        """
+        """``by_key`` are the tables that are stored in the order of their primary key, by their full names."""
         self._by_key = by_key or {}
         self._config, self._readers, self._moment = config, readers, moment
         self._context, self._origin = context, origin
@@ -235,25 +267,31 @@ class Snapshot:
             self._threads.append(reader)
             reader.start()
 
-    def _key(self, shape: Shape) -> dict[str, int]:
-        """The columns that the table is read by, and their indices among the captured ones; empty where it is read in whatever order."""
+    def _key(self, shape: Shape) -> dict[str, tuple[int, str | None]]:
+        """The columns that the table is read by: their indices among the captured ones, and None for numbers, else the collation. Empty
+        where it is read in whatever order.
+        """
         table = shape.table
-        if table.full_name not in self._by_key or table.full_name in self._config.snapshot_selects or not table.key:
+        by_key = self._by_key.get(table.full_name)
+        if by_key is None or table.full_name in self._config.snapshot_selects or not table.key:
             return {}
         captured = {table.columns[at].name: index for index, at in enumerate(shape.positions)}
         kinds = {column.name: column.type.split()[0].partition("(")[0] for column in table.columns}
-        if not all(name in captured and kinds[name] in _INTEGERS for name in table.key):
+        if not all(name in captured and kinds[name] in _INTEGERS | _BYTES for name in table.key):
             return {}
-        return {name: captured[name] for name in table.key}
+        return {
+            name: (captured[name], None if kinds[name] in _INTEGERS else by_key.collations.get(name, ""))
+            for name in table.key
+        }
 
-    def _statement(self, shape: Shape, key: Mapping[str, int]) -> str:
+    def _statement(self, shape: Shape, key: Mapping[str, tuple[int, str | None]]) -> str:
         table, names = shape.table, select_list(shape)
         select = self._config.snapshot_selects.get(table.full_name)
         if select is not None:
             return f"SELECT {names} FROM ({select}) chosen"
         if not key:
             return f"SELECT {names} FROM {table.quoted}"
-        after = _after(self._by_key[table.full_name], list(key))
+        after = _after(self._by_key[table.full_name].part, {name: collation for name, (_, collation) in key.items()})
         order = ", ".join(_quoted(name) for name in key)
         return f"SELECT {names} FROM {table.quoted}{after} ORDER BY {order}"
 
@@ -265,7 +303,8 @@ class Snapshot:
                 except queue.Empty:
                     break
                 key = self._key(shape)
-                for block in rows_of_select(connection, shape, self._statement(shape, key), list(key.values())):
+                told = {at: collation is None for at, collation in key.values()}
+                for block in rows_of_select(connection, shape, self._statement(shape, key), told):
                     self._put((shape, block))
                     if self._closing.is_set():
                         return
@@ -310,8 +349,10 @@ class Snapshot:
         for shape in self._shapes:
             if not shape.forms:
                 progress.ended(shape.table.full_name)
-            elif (part := self._by_key.get(shape.table.full_name)) is not None and _after(part, list(self._key(shape))):
-                progress.reached(shape.table.full_name, part)
+            elif (by_key := self._by_key.get(shape.table.full_name)) is not None and _after(
+                by_key.part, {name: collation for name, (_, collation) in self._key(shape).items()}
+            ):
+                progress.reached(shape.table.full_name, by_key.part)
         before = {**offset, **progress.members()}
         for item in self._taken(stopping):
             if item is None:
@@ -332,11 +373,11 @@ class Snapshot:
             return
         yield self._batches_of(pending, marks, before, done, ends_table=True, ends_all=True)
 
-    @staticmethod
-    def _reach(pending: tuple[Shape, _Block], progress: SnapshotProgress) -> None:
+    def _reach(self, pending: tuple[Shape, _Block], progress: SnapshotProgress) -> None:
         shape, block = pending
         if block.last is not None and not progress.is_ended(shape.table.full_name):
-            progress.reached(shape.table.full_name, [list(shape.table.key), block.last])
+            key = {name: collation for name, (_, collation) in self._key(shape).items()}
+            progress.reached(shape.table.full_name, [list(key), block.last, *_collations(key)])
 
     def _batches_of(
         self,

@@ -35,7 +35,7 @@ from connectors.mysql.history_stores import History, history_of
 from connectors.mysql.position import Position
 from connectors.mysql.schema_changes import SchemaChanges
 from connectors.mysql.setup import find_problems, lost_because
-from connectors.mysql.snapshot import Moment, Readers, Snapshot
+from connectors.mysql.snapshot import ByKey, Moment, Readers, Snapshot
 from connectors.mysql.structure import Structure, quoted
 from connectors.mysql.tables import Shapes, source_schema
 from connectors.sql.mysql import abort_mysql
@@ -218,14 +218,14 @@ class MySqlTask(CaptureTask[MySqlConfig]):
         self._take_tables(pieces, tables, progress, in_order=config.snapshot_threads == 1)
         return [batch.replace(source_partition=self._partition, source_offset=dict(self._offset)) for batch in told]
 
-    def _read_by_key(self, catalog: Catalog, parts: Mapping[str, Any]) -> dict[str, Any]:
+    def _read_by_key(self, catalog: Catalog, parts: Mapping[str, Any]) -> dict[str, ByKey]:
         """The tables within which an interrupted snapshot can go on, and where. A row that gets another key is in the log as a whole,
         unless the log leaves out columns.
         """
         if not catalog.whole_rows_logged():
             return {}
-        names = map(".".join, catalog.clustered())
-        return {name: parts.get(name) for name in names}
+        tables = {".".join(name): collations for name, collations in catalog.clustered().items()}
+        return {name: ByKey(collations, parts.get(name)) for name, collations in tables.items()}
 
     def _position_of(self, moment: Moment) -> dict[str, Any]:
         made: dict[str, Any] = {"file": moment.file, "pos": moment.position, "ts_sec": moment.micros // 1_000_000}

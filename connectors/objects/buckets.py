@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 from connect.api import ConnectError, MissingExtra, RetriableConnectError, TopicPartition
 from connectors.objects.store import Finished, Mark, Store
 
-__all__ = ["Bucket", "BucketStore", "StoredObject"]
+__all__ = ["Bucket", "BucketObjects", "BucketStore", "StoredObject"]
 
 _BUFFER_BYTES: Final = 8 * 1024 * 1024
 _PART_BYTES: Final = 8 * 1024 * 1024
@@ -138,6 +138,38 @@ class BucketStore(Store):
             return closing(self._bucket.open(name))
         except FileNotFoundError as error:
             raise ConnectError(f"{self._bucket.url}/{name} is not there any more") from error
+
+
+class BucketObjects:
+    """Objects of a bucket, for sources."""
+
+    def __init__(self, bucket: Bucket, kind: str) -> None:
+        """``kind`` is what the provider calls a bucket."""
+        self._bucket, self._kind = bucket, kind
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        try:
+            for each in self._bucket.list(prefix.rpartition("/")[0]):
+                if each.name.startswith(prefix):
+                    yield each
+        except FileNotFoundError as error:
+            raise ConnectError(f"there is no {self._kind} {self._bucket.url}") from error
+
+    @contextmanager
+    def open(self, name: str, *, seeks: bool, compression: str | None) -> Iterator[BinaryIO]:
+        """Open an object as a file, which always seeks unless it is compressed."""
+        del seeks
+        try:
+            file = self._bucket.open(name)
+        except FileNotFoundError as error:
+            raise ConnectError(f"{self._bucket.url}/{name} is not there any more") from error
+        with closing(file):
+            if compression is None:
+                yield file
+            else:
+                import pyarrow as pa
+
+                yield cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(file, mode="r"), compression))
 
 
 class _Reader:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from connect.api import Check, KeyType, Problem, Visible, at_least, between, config, key, one_of, time_zone
-from connectors.objects.formats import FORMATS, RESTORABLE, FormatOptions
+from connectors.objects.formats import FORMATS, RESTORABLE, FormatOptions, format_name
 from connectors.objects.joda import problem_of
 
 __all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "compression_key", "compression_level_key", "separator_of"]
@@ -24,12 +24,10 @@ _PACKAGE = "io.confluent.connect.storage.partitioner"
 
 
 def class_of(*names: str) -> Check:
-    """Accepts a class name, with or without package, that ends with one of ``names``."""
+    """Accepts a class name, with or without package, that ends with one of ``names``, also in Confluent's ``CloudStorage`` form."""
 
     def check(value: str) -> str | None:
-        return (
-            None if value.rpartition(".")[2] in names else f"Class must be one of: {', '.join(names)}, in any package"
-        )
+        return None if format_name(value) in names else f"Class must be one of: {', '.join(names)}, in any package"
 
     check.valid = f"[{', '.join(names)}]"  # type: ignore[attr-defined]
     check.allowed = names  # type: ignore[attr-defined]

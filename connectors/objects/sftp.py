@@ -1,4 +1,4 @@
-"""Files of an SFTP server: the one importer of paramiko."""
+"""Files of an SFTP server: it and its client are the importers of paramiko."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from connect.api import (
 
 if TYPE_CHECKING:
     from paramiko import PKey, SFTPClient, SFTPFile, SSHClient
+
+    from connectors.objects.sftp_client import SyncingClient
 
 __all__ = ["RemoteFile", "Sftp", "SftpKeys", "SftpServerKeys", "aside", "url_problems"]
 
@@ -130,7 +132,7 @@ class Sftp:
         self.server = f"sftp://{parts.netloc}"
         self._keys = keys
         self._ssh: SSHClient | None = None
-        self._client: SFTPClient | None = None
+        self._client: SyncingClient | None = None
 
     def close(self) -> None:
         ssh, self._ssh, self._client = self._ssh, None, None
@@ -139,7 +141,7 @@ class Sftp:
                 ssh.close()
 
     @contextmanager
-    def errors(self, doing: str, path: str) -> Iterator[SFTPClient]:
+    def errors(self, doing: str, path: str) -> Iterator[SyncingClient]:
         """The connection, and its errors as ours."""
         try:
             import paramiko
@@ -167,9 +169,11 @@ class Sftp:
     def _known_hosts(self) -> Path:
         return Path(self._keys.sftp_known_hosts or "~/.ssh/known_hosts").expanduser()
 
-    def _connected(self) -> SFTPClient:
+    def _connected(self) -> SyncingClient:
         if self._client is None:
             import paramiko
+
+            from connectors.objects.sftp_client import SyncingClient
 
             ssh = paramiko.SSHClient()
             ssh.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -193,7 +197,10 @@ class Sftp:
                     banner_timeout=_TIMEOUT_S,
                     auth_timeout=_TIMEOUT_S,
                 )
-                client = ssh.open_sftp()
+                transport = ssh.get_transport()
+                client = None if transport is None else SyncingClient.from_transport(transport)
+                if client is None:
+                    raise EOFError
                 channel = client.get_channel()
                 if channel is not None:
                     channel.settimeout(_TIMEOUT_S)
@@ -253,10 +260,12 @@ class Sftp:
                 file.close()
 
     def write(self, path: str, source: BinaryIO) -> None:
-        """Write a file in a folder that is made if it is missing; one of that name is replaced."""
+        """Write a file in a folder that is made if it is missing; one of that name is replaced. It is on the server's disk then, where
+        the server has OpenSSH's extension for that.
+        """
         self.make_folders(path.rpartition("/")[0])
         with self.errors("write", path) as client:
-            client.putfo(source, path)
+            client.write(path, source)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file, replacing one that is there, in one step where the server can.
@@ -274,6 +283,7 @@ class Sftp:
                 if error.errno is not None:
                     raise
                 _replace(client, old, new)  # a server without OpenSSH's extension
+            client.sync(new)
 
     def remove(self, path: str) -> None:
         with self.errors("delete", path) as client, suppress(FileNotFoundError):

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from connect.api import KeyType, Password, Problem, at_least, config, key, non_empty, one_of
 from connectors.objects.formats import FileFormat, FormatOptions, format_of
+from connectors.objects.layouts import Layout, Template, template_pattern
 from connectors.s3.access import access_problems, role_options, role_problems
-from connectors.s3.layouts import Layout, Template, template_pattern
 
 __all__ = ["AivenS3SourceConfig", "AivenS3SourceTaskConfig"]
 
@@ -136,7 +136,7 @@ class AivenS3SourceConfig:
     @property
     def layout(self) -> Layout:
         return Template(
-            self.bucket,
+            {"bucket": self.bucket},
             self.prefix,
             self.template,
             topic=self.topic,

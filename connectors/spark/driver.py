@@ -3,7 +3,7 @@
 ``python -m connectors.spark.driver``: each line of standard input is the path of a ``Job``'s description; the first one's
 master and configuration make the session, which the others share. Standard output carries one JSON object a line:
 ``{"event": "progress", "done": 3, "total": 8, "unit": "tasks", "note": "..."}``, and at a job's end
-``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
+``{"event": "done", "rows": {"topic": n}, "files": n, "left_out": n, "records": null, "note": "", "lost": ""}`` or ``{"event": "failed", "message": "...", "passing": false}``,
 ``passing`` where the same job may succeed later, ``records`` a file with records that can't be decoded, as an Arrow stream; Spark's own words go to standard error.
 A stream says ``{"event": "left out", "records": "..."}`` of a micro-batch, and goes on when it has read a line: the worker has them. The driver ends with its standard
 input; that and SIGTERM cancel a job that runs.
@@ -23,6 +23,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ import pyarrow as pa
 
 from connectors.spark import files, loading, topic_output, topics
 from connectors.spark.class_archive import record_classes
+from connectors.spark.executors import lost_executors, note_of
 from connectors.spark.failures import first_words, is_passing
 from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, WARM, Input, Job
 from connectors.spark.load import Load, described
@@ -118,12 +120,14 @@ def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -
     if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
         watcher.start()
     try:
+        lost_before = lost_executors(spark)
         done = loading.run(spark, job) if isinstance(job, Load) else _run(spark, job, answers)
+        lost = {id_: told for id_, told in lost_executors(spark).items() if id_ not in lost_before}
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
         said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
     else:
-        said = {"event": "done", **done}
+        said = {"event": "done", **done, "lost": note_of(lost)}
     ended.set()
     if watcher.is_alive():
         watcher.join()
@@ -219,20 +223,24 @@ def _escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    """Tell twice a second how many of the active stages' tasks are done, and where Spark's own page is, if it has one."""
+    """Tell twice a second how many of the active stages' tasks are done, how long these stages take yet if their tasks are alike, and
+    where Spark's own page is, if it has one."""
     tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
-    said = None
+    said, began_s, of_stages = None, 0.0, frozenset[int]()
     while not ended.wait(0.5):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
         if not stages:
             continue
+        if (ids := frozenset(s.stageId for s in stages)) != of_stages:
+            began_s, of_stages = time.monotonic(), ids
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
         note = ", ".join(s.name.split(" at ")[0] for s in stages)
         if said != (done, total, note):
             said = (done, total, note)
             parts = [_stage(s) for s in stages]
             note = f"{note}; Spark's own page is {page}" if page else note
-            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts)
+            left_s = (time.monotonic() - began_s) * (total - done) / done if done else None
+            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts, seconds_left=left_s)
 
 
 def _stage(info: Any) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
         rows = sum(done["rows"].get(topic, 0) for topic in of_topics)
         left_out = f", left {_counted(done['left_out'], 'record')} out" if done["left_out"] else ""
         wrote = f"wrote {_counted(done['files'], 'file')}" if self._into_files else f"committed to {self._target}"
-        note = f"; {done['note']}" if done["note"] else ""
+        note = "".join(f"; {words}" for words in (done["note"], done["lost"]) if words)
         if "maintenance failed" in done["note"]:
             logger.warning("a table was not maintained", connector=self.context.connector, reason=done["note"])
         self.context.progress(rows, rows, unit="rows", note=f"{wrote}{left_out}{note}")
@@ -136,8 +136,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             self.context.leave_out(record, DataError(one["error"][0].as_py()))
 
     def _tell(self, said: Any) -> None:
-        parts = said.get("parts", ())
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
+        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties

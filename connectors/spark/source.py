@@ -72,7 +72,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
             raise
         if done["position"] is None:
             return None
-        note = f"wrote {done['note']} to {config.topic}"
+        note = f"wrote {done['note']} to {config.topic}" + (f"; {done['lost']}" if done["lost"] else "")
         self.context.progress(done["rows"], done["rows"], unit="rows", note=note)
         receipt = json.dumps(done["transactions"]) if done["transactions"] else ""
         return Written(done["position"], [config.topic], done["rows"], receipt, done["more"])
@@ -107,8 +107,8 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
         return packages_for(self.config.format, self.config.conf, self.config.path)
 
     def _tell(self, said: Any) -> None:
-        parts = said.get("parts", ())
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], parts=parts)
+        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
+        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
 
     def _load(self, position: Mapping[str, Any] | None, *, preview_rows: int = 0) -> Load:
         config, registry = self.config, self.context.registry_properties

@@ -49,6 +49,7 @@ class SparkTransformTask(SparkSinkTask):
         self._commit(done["ends"])
         left_out = f", {done['left_out']} left out" if done["left_out"] else ""
         note = f"{done['batches']} micro-batches, {done['out']} rows written to {self._target}{left_out}"
+        note += f"; {done['lost']}" if done["lost"] else ""
         self.context.progress(done["in"], done["in"], unit="rows", note=note)
 
     @property

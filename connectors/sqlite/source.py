@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connect.api import ConnectError, Dataset, OffsetChanges, Problem, RecordBatch, SourceConnector, get_logger, parse
 from connectors.debezium.filters import Filters, compiled
-from connectors.debezium.snapshot_progress import SnapshotProgress, tables_read
+from connectors.debezium.snapshot_progress import SnapshotProgress, parts_read, tables_read
 from connectors.debezium.task import CaptureTask, Changes, snapshot_pending
 from connectors.sqlite.batches import Events
 from connectors.sqlite.changelog import ChangeLog
@@ -85,7 +85,8 @@ class SqliteTask(CaptureTask[SqliteConfig]):
                 "connector's offsets"
             )
         beginning = not position or snapshot_pending(position) or lost
-        self._follow_tables(copy=not (fresh or beginning))
+        # a table that was made anew while a snapshot was interrupted may have been read: its rows go into the log
+        self._follow_tables(copy=not fresh and (not beginning or self._resumes()))
         snapshots = (mode == "always" and self._first) or (
             beginning and mode not in ("no_data", "never", "schema_only")
         )
@@ -137,16 +138,25 @@ class SqliteTask(CaptureTask[SqliteConfig]):
         tables = [t for t in tables if not patterns or any(p.fullmatch(t.full_name) for p in patterns)]
         self._snapshot = Snapshot(config, self._events)
         self._seq, before = self._snapshot.seq, frozenset[str]()
-        position, read = self._offset, tables_read(self._offset)
-        if snapshot_pending(position) and read is not None and not self._is_lost(position):
-            self._seq, before = int(position["seq"]), read & {table.full_name for table in tables}
+        parts: dict[str, Any] = {}
+        if self._resumes():
+            read = tables_read(self._offset) or frozenset()
+            self._seq, before = int(self._offset["seq"]), read & {table.full_name for table in tables}
+            parts = parts_read(self._offset)
         offset = self._position(self._seq, snapshot="INITIAL", snapshot_completed=False, last_snapshot_record=False)
         shapes = [self._maker.of(table) for table in tables if table.full_name not in before]
         expected = {shape.table.full_name: self._snapshot.expected_rows(shape) for shape in shapes}
         progress = SnapshotProgress(expected, before)
         self._offset = {**offset, **progress.members()}
         names = {shape.layout.topic: shape.table.full_name for shape in shapes}
-        self._take_tables(self._snapshot.batches(shapes, offset, progress=progress), names, progress, in_order=True)
+        self._take_tables(
+            self._snapshot.batches(shapes, offset, progress=progress, parts=parts), names, progress, in_order=True
+        )
+
+    def _resumes(self) -> bool:
+        """Whether there is a snapshot to go on with: the log still has all changes since it began."""
+        position = self._offset
+        return snapshot_pending(position) and tables_read(position) is not None and not self._is_lost(position)
 
     def _end_snapshot(self) -> None:
         self._offset = self._position(self._seq)

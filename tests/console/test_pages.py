@@ -373,6 +373,12 @@ def test_a_snapshot_shows_how_far_it_is_by_table(page, snapshot):
 
 
 def test_the_lineage_leads_from_a_topic_to_the_column_of_its_table(page, snapshot):
+    page.goto("/topics/console_shop.main.customers")
+    page.wait_for_selector(f"text=console-snapshot writes it, from sqlite://{snapshot}/customers")
+    page.goto("/schemas/console_shop.main.customers-value")
+    page.wait_for_selector(f"text=console-snapshot writes it, from sqlite://{snapshot}/customers")
+    follow(page, "text=Its lineage")
+    page.wait_for_selector("h1:has-text('Lineage of console_shop.main.customers')")
     page.goto("/lineage")
     wait_for(page, "console_shop.main.customers")
     page.fill("[name=of]", "customers")

@@ -138,7 +138,13 @@ def test_registry(platform: RunningPlatform) -> None:
             assert answer.status_code == 403, (method, path, answer.text)
 
 
-EMPTY_PAGES = {"/topics/x/groups", "/topics/x/produce", "/topics/x/producers", "/topics/x/records"}
+EMPTY_PAGES = {
+    "/topics/x/connectors",
+    "/topics/x/groups",
+    "/topics/x/produce",
+    "/topics/x/producers",
+    "/topics/x/records",
+}
 """Pages of the console that show nothing of a topic: forms, and the groups and producers that the user may see."""
 
 

@@ -114,6 +114,10 @@ def _debezium_plugin(name: str, *more: str) -> Callable[[Path, dict[str, str]], 
     return fetch
 
 
+def _yarn(target: Path, pin: dict[str, str]) -> None:
+    _maven("yarn", target / "libs", pin, "yarn")
+
+
 def _avro(target: Path, pin: dict[str, str]) -> None:
     _maven("avro", target / "libs", pin, "avro")
 
@@ -313,6 +317,7 @@ NAMES: Final = tuple(_FETCHERS)
 """Fetched all together."""
 _OTHER_DATABASES: Final = ("com.oracle.database.jdbc", "com.mysql", "com.microsoft.sqlserver", "org.mariadb.jdbc")
 BY_NAME_ONLY: Final = {
+    "yarn": _yarn,
     "azurite": _node_clients,
     "mysql": _mysql,
     "clients-node": _node_clients,

@@ -13,7 +13,7 @@ from tests.servers.fetch import require
 from tests.servers.java import QUICK, java
 from tests.servers.process import ServerFailed, ServerProcess, free_ports
 
-__all__ = ["HdfsServer"]
+__all__ = ["HdfsServer", "xml"]
 
 _OPENED: Final = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 _LOGGING: Final = """\
@@ -56,8 +56,8 @@ class HdfsServer:
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
             "dfs.client.use.datanode.hostname": "true",
         }
-        (self._conf / "core-site.xml").write_text(_xml(core))
-        (self._conf / "hdfs-site.xml").write_text(_xml(hdfs))
+        (self._conf / "core-site.xml").write_text(xml(core))
+        (self._conf / "hdfs-site.xml").write_text(xml(hdfs))
         (self._conf / "log4j.properties").write_text(_LOGGING)
 
     def _command(self, main: str) -> list[str]:
@@ -101,7 +101,8 @@ class HdfsServer:
         return self._state().get("NumLiveDataNodes") == 1
 
 
-def _xml(properties: Mapping[str, str]) -> str:
+def xml(properties: Mapping[str, str]) -> str:
+    """A configuration file of Hadoop."""
     entries = "".join(
         f"<property><name>{key}</name><value>{value}</value></property>" for key, value in properties.items()
     )

@@ -77,5 +77,5 @@ class SparkCluster:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._web}/json/", timeout=2) as response:
                 return json.load(response)
-        except OSError:
+        except (OSError, ValueError):  # at its start it answers with a page
             return None

@@ -38,6 +38,23 @@ class _Logins(asyncssh.SSHServer):
         return (username, password) == ("user", PASSWORD)
 
 
+class _Noting(asyncssh.SFTPServer):
+    """Notes which files are written to the disk, and what is renamed."""
+
+    def __init__(self, channel: Any, chroot: str, notes: list[tuple[str, str]]) -> None:
+        super().__init__(channel, chroot=chroot)
+        self._notes, self._root = notes, chroot
+
+    def fsync(self, file_obj: object) -> Any:
+        path = Path(f"/proc/self/fd/{file_obj.fileno()}").readlink()  # type: ignore[attr-defined]
+        self._notes.append(("fsync", f"/{path.relative_to(self._root)}"))
+        return super().fsync(file_obj)
+
+    def posix_rename(self, oldpath: bytes, newpath: bytes) -> Any:
+        self._notes += [("from", oldpath.decode()), ("to", newpath.decode())]
+        return super().posix_rename(oldpath, newpath)
+
+
 class _PlainRenames(asyncssh.SFTPServer):
     """Has no posix-rename. Of its renames those fail for which ``refuses`` of the old and the new name is true."""
 
@@ -59,6 +76,8 @@ class SftpServer:
 
     def __init__(self, folder: Path, refuses: Callable[[str, str], bool] | None = None) -> None:
         self._refuses = refuses
+        self.notes: list[tuple[str, str]] = []
+        """``fsync``, ``from`` and ``to``, each with a path, in their order; nothing with ``refuses``."""
         self.root = folder / "files"
         self.root.mkdir(parents=True)
         self.known_hosts, self.key = folder / "known_hosts", folder / "id_ed25519"
@@ -90,7 +109,7 @@ class SftpServer:
 
     def _session(self, channel: Any) -> asyncssh.SFTPServer:
         if self._refuses is None:
-            return asyncssh.SFTPServer(channel, chroot=str(self.root))
+            return _Noting(channel, str(self.root), self.notes)
         return _PlainRenames(channel, str(self.root), self._refuses)
 
     def _on_loop(self, coroutine: Any) -> Any:

@@ -35,6 +35,8 @@ SCHEMA: Final = pa.schema(
 _GROUP_BYTES: Final = 8 * 1024 * 1024
 _FILE_BYTES: Final = 128 * 1024 * 1024
 """Bytes of records in a row group, and in a file, before compression."""
+_PLAIN: Final[dict[str, Any]] = {"use_dictionary": False, "write_statistics": ["offset", "timestamp"]}
+"""The smallest and largest of values that nobody looks up would take as long as all else."""
 _PATIENCE_S: Final = 120.0
 
 
@@ -96,7 +98,7 @@ class RecordWriter:
             checksum, size, last = Checksum(), 0, position
             with (
                 self._store.writing(path) as stream,
-                pq.ParquetWriter(stream, SCHEMA, compression="zstd", compression_level=1, use_dictionary=False) as file,
+                pq.ParquetWriter(stream, SCHEMA, compression="zstd", compression_level=1, **_PLAIN) as file,
                 # Checksum and Parquet take a thread each: both leave Python's lock to the thread that reads the next records.
                 ThreadPoolExecutor(1) as sums,
                 ThreadPoolExecutor(1) as writes,
@@ -136,11 +138,23 @@ def file_tables(store: BackupStore, file: RecordFile) -> Iterator[pa.RecordBatch
     """The records of a file, row group by row group. Raises TidegateError if they do not have the file's checksum."""
     checksum = Checksum()
     try:
-        with store.reading(file.path) as stream, pq.ParquetFile(stream) as parquet:
-            for group in range(parquet.num_row_groups):
-                for batch in parquet.read_row_group(group).combine_chunks().to_batches():
-                    checksum.add(*batch.columns[1:])
+        with (
+            store.reading(file.path) as stream,
+            pq.ParquetFile(stream) as parquet,
+            # The next group is read, and this one's checksum is made, while the caller works with it.
+            ThreadPoolExecutor(1) as reads,
+            ThreadPoolExecutor(1) as sums,
+        ):
+            groups = parquet.num_row_groups
+            coming = reads.submit(parquet.read_row_group, 0) if groups else None
+            for group in range(groups):
+                assert coming is not None
+                table = coming.result()
+                coming = reads.submit(parquet.read_row_group, group + 1) if group + 1 < groups else None
+                for batch in table.combine_chunks().to_batches():
+                    summed = sums.submit(checksum.add, *batch.columns[1:])
                     yield batch
+                    summed.result()
     except (pa.ArrowException, OSError) as error:
         raise TidegateError(f"{file.path} in {store.location} cannot be read: {error}") from error
     if checksum.text != file.checksum:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from tidegate.backup.checksum import Checksum
 from tidegate.backup.manifest import Partition, Point, RecordFile, Topic
+from tidegate.backup.memory import keep_buffers
 from tidegate.backup.records import fetched_tables, file_tables, records_before
 from tidegate.backup.store import BackupStore
 from tidegate.backup.taking import Progress
@@ -153,6 +154,7 @@ def restore_records(
     """
     from broker.client.blocking import BatchProducer
 
+    keep_buffers()
     total = records_in(store, point)
     done = written = 0
     with BatchProducer(config.with_properties(_WRITING)) as producer:

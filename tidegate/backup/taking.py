@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.backup.manifest import Partition, Point, RecordFile, Topic, newest
+from tidegate.backup.memory import keep_buffers
 from tidegate.backup.records import RecordWriter, fetched_tables
 from tidegate.backup.store import BackupStore
 from tidegate.kit.errors import UsageError
@@ -116,6 +117,7 @@ def take_records(
     from broker.client import TopicPartition
     from broker.client.blocking import BatchConsumer
 
+    keep_buffers()
     earlier = newest(store)
     described = admin.describe_topics(topics)
     partitions = [TopicPartition(t.name, p.partition) for t in described.values() for p in t.partitions]

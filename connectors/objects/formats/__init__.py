@@ -14,7 +14,7 @@ from connect.api import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "RESTORABLE", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "format_of"]
+__all__ = ["FORMATS", "RESTORABLE", "Chunk", "FileFormat", "FormatOptions", "OpenFile", "format_name", "format_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,13 @@ RESTORABLE: Final = tuple(name for name in FORMATS if name not in ("CsvFormat", 
 """Those whose values are the same when they are read back."""
 
 
+def format_name(class_name: str) -> str:
+    """The last part of a class name. Confluent's sources have classes of their own too, such as ``CloudStorageJsonFormat``."""
+    return class_name.rpartition(".")[2].removeprefix("CloudStorage")
+
+
 def format_of(class_name: str, options: FormatOptions) -> FileFormat:
     """The format for a class name from any of the originals' packages; KeyError for an unknown one."""
-    module, _, name = FORMATS[class_name.rpartition(".")[2]].partition(":")
+    module, _, name = FORMATS[format_name(class_name)].partition(":")
     made = cast("type[FileFormat]", getattr(import_module(f"{__name__}.{module}"), name))
     return made(options)

@@ -8,6 +8,7 @@ is bounded by the files of ``late_ms``, however many there have been.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -83,10 +84,42 @@ def _listed(spark: SparkSession, path: str) -> Iterator[_File]:
     if not system.exists(root):
         raise UsageError(f"there is no folder {path}, which spark.input.path names")
     base = system.makeQualified(root).toString()
+    if base.startswith("file:/"):
+        yield from _listed_here(base.removeprefix("file:"))
+        return
     entries = system.listFiles(root, True)
     while entries.hasNext():
         entry = entries.next()
         name = entry.getPath().toString()
         inner = name.removeprefix(base).strip("/").split("/")
-        if not any(part.startswith((".", "_")) and "=" not in part for part in inner) and entry.getLen():
+        if not any(_is_hidden(part) for part in inner) and entry.getLen():
             yield _File(int(entry.getModificationTime()), name, int(entry.getLen()))
+
+
+def _listed_here(folder: str) -> Iterator[_File]:
+    """Those on a local disk, for each of which Hadoop would start a process that tells its rights. Names are as Hadoop's.
+
+    Raises UsageError for a name that is no UTF-8, which Spark can't read.
+    """
+    folders = [folder]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if _is_hidden(entry.name):
+                    continue
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.is_file() and (size := (state := entry.stat()).st_size):
+                    _require_text(entry.path)
+                    yield _File(state.st_mtime_ns // 1_000_000, f"file:{entry.path}", size)
+
+
+def _require_text(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the name of the file {os.fsencode(path)!r} is not UTF-8: rename it") from error
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) and "=" not in name

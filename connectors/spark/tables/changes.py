@@ -175,8 +175,11 @@ def newest(frame: DataFrame, keys: Sequence[str], unavailable: str = "") -> Data
         ).alias(f"known{number}")
         for number, name in enumerate(texts)
     ]
-    of_partition = frame.groupBy(*key, "__topic", "__partition").agg(
-        f.max_by(row, "__offset").alias("row"), f.max("__timestamp").alias(_AT), *known
+    # All changes of a key come to one task at once. Else Spark sorts them before and after each of two shuffles.
+    of_partition = (
+        frame.repartition(*key)
+        .groupBy(*key, "__topic", "__partition")
+        .agg(f.max_by(row, "__offset").alias("row"), f.max("__timestamp").alias(_AT), *known)
     )
     last = f.struct("row", *(f"known{number}" for number in range(len(texts))))
     order = f.struct(_AT, "__topic", "__partition")

@@ -1,4 +1,4 @@
-"""The sinks to Azure and Google, and the file source from there: Azure on Azurite, Google on a server with its XML API."""
+"""The sinks to Azure and Google, and the sources from there: Azure on Azurite, Google on a server with its XML API."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from connect.api import ConnectError, RetriableConnectError, Schema, SchemaType,
 from connect.bench import Bench
 from connectors.azure.config import AzureBlobSinkConfig
 from connectors.azure.sink import AzureBlobStorageSinkConnector
+from connectors.azure.source import AzureBlobStorageSourceConnector
+from connectors.azure.source_config import AzureBlobSourceConfig
 from connectors.folders.source import FileSourceConnector
 from connectors.gcs.config import GcsSinkConfig
 from connectors.gcs.sink import GcsSinkConnector
+from connectors.gcs.source import GcsSourceConnector
+from connectors.gcs.source_config import GcsSourceConfig
 from tests.connectors.folders.test_file_source import committed, polled, values
 from tests.servers.azure import AzureServer
 from tests.servers.s3 import S3Server
@@ -40,6 +44,7 @@ class Cloud:
     """A bucket, how it is reached, and what is in it by somebody else's client. ``missing`` names one that is not there."""
 
     connector: type[Any]
+    source_connector: type[Any]
     url: str
     access: Mapping[str, str]
     bucket: Mapping[str, str]
@@ -49,6 +54,13 @@ class Cloud:
     def sink(self, **more: str) -> Bench:
         properties = {"topics": "events", "format.class": "JsonFormat", "flush.size": "3", **self.access, **self.bucket}
         return Bench(self.connector, properties | {name.replace("_", "."): value for name, value in more.items()})
+
+    def source(self, **more: str) -> Bench:
+        polls = {"azblob.poll.interval.ms": "1", "gcs.poll.interval.ms": "1"}
+        properties = {"format.class": "JsonFormat", **polls, **self.access, **self.bucket}
+        return Bench(
+            self.source_connector, properties | {name.replace("_", "."): value for name, value in more.items()}
+        )
 
 
 def azure_access(server: AzureServer, url: str) -> dict[str, str]:
@@ -63,6 +75,7 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
         server.create_container(name)
         yield Cloud(
             AzureBlobStorageSinkConnector,
+            AzureBlobStorageSourceConnector,
             f"az://{name}",
             azure_access(server, server.endpoint_url),
             {"azblob.container.name": name, "azblob.retry.retries": "0"},
@@ -74,6 +87,7 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
     with bucket_on(s3) as bucket, gcs_server(s3) as google:
         yield Cloud(
             GcsSinkConnector,
+            GcsSourceConnector,
             f"gs://{bucket.name}",
             {"gcs.credentials.json": google.credentials, "store.url": google.endpoint_url},
             {"gcs.bucket.name": bucket.name, "gcs.part.retries": "0"},
@@ -170,6 +184,50 @@ def test_files_are_read_and_moved_once_their_rows_are_safe(cloud: Cloud) -> None
     assert sorted(cloud.objects()) == [f"done/partition=0/events+0+000000000{n}.json" for n in (0, 3, 6)]
 
 
+@pytest.mark.parametrize("format_class", ["ParquetFormat", "JsonFormat"])
+def test_what_the_sink_wrote_goes_back_and_goes_on_where_it_was(cloud: Cloud, format_class: str) -> None:
+    written = {"format_class": format_class, "store_kafka_keys": "true", "keys_format_class": format_class}
+    packed = {"gcs_compression_type": "gzip", "az_compression_type": "gzip"} if format_class == "JsonFormat" else {}
+    for number in (0, 2):
+        part = batch([row(n) for n in range(9)], partition=number)
+        part = part.replace(keys=pa.array([f"k{n}" for n in range(9)]), key_schema=Schema(SchemaType.STRING))
+        with cloud.sink(**written, **packed).sink(TopicPartition("events", number)) as running:
+            running.task.put([part])
+    made = cloud.source(mode="RESTORE_BACKUP", record_batch_max_size="2", **written)
+    with made.task() as running:
+        made.commit(running.poll_rows(18)[:1])  # killed in the middle of a file
+    with made.task() as running:
+        batches = running.poll_rows(16)
+        assert running.task.poll() == []
+        made.commit(batches)
+    got = [(record.partition, record.key, ids(record.value)) for each in batches for record in each.records()]
+    assert sorted(got) == [(part, f"k{n}", n) for part in (0, 2) for n in range(9)][2:]
+    with made.task() as running:
+        assert running.task.poll() == []
+
+
+def ids(value: Any) -> int:
+    return int((json.loads(value) if isinstance(value, str) else value)["id"])
+
+
+def test_any_objects_go_where_a_pattern_sends_them(cloud: Cloud) -> None:
+    with cloud.sink(topics_dir="in").sink(P0) as running:
+        running.task.put([batch([row(n) for n in range(3)])])
+    made = cloud.source(
+        mode="GENERIC",
+        topics_dir="in",
+        topic_regex_list="other:.*\\.csv,rows:.*\\.json",
+        format_class="io.confluent.connect.cloud.storage.source.format.CloudStorageJsonFormat",
+    )
+    with made.task() as running:
+        batches = running.poll_rows(3)
+    assert {each.topic for each in batches} == {"rows"}
+    assert [ids(record.value) for each in batches for record in each.records()] == [0, 1, 2]
+    made.properties.update(cloud.missing)
+    with made.task() as running, pytest.raises(ConnectError, match="nothing"):
+        running.task.poll()
+
+
 @pytest.mark.proof
 @pytest.mark.long
 def test_a_wrong_key_is_told(azure_server: AzureServer) -> None:
@@ -205,6 +263,10 @@ def test_a_wrong_key_is_told(azure_server: AzureServer) -> None:
             "give one of gcs.credentials.path",
         ),
         (GcsSinkConfig, {"gcs.credentials.provider.class": "org.Mine"}, "a class of one's own cannot be loaded"),
+        (GcsSourceConfig, {"mode": "GENERIC"}, "mode GENERIC needs topic.regex.list"),
+        (GcsSourceConfig, {"gcs.credentials.provider.class": "org.Mine"}, "a class of one's own cannot be loaded"),
+        (AzureBlobSourceConfig, {"format.class": "x.CloudStorageCsvFormat"}, "Class must be one of"),
+        (AzureBlobSourceConfig, {"azblob.sas.token": "sv=1"}, "give one of azblob.account.key and azblob.sas.token"),
     ],
 )
 def test_configurations_that_cannot_work_are_refused(config: type[Any], given: dict[str, str], problem: str) -> None:

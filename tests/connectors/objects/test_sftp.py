@@ -66,6 +66,17 @@ def test_files_are_written_once_and_the_sink_goes_on_where_it_was(server: SftpSe
     assert not list(server.root.rglob("*_tmp/**/*.json*")), "no temporary file stays"
 
 
+def test_a_file_is_on_the_servers_disk_before_and_after_it_gets_its_name(server: SftpServer) -> None:
+    with sink_bench(server).sink(P0) as running:
+        running.task.put([batch([row(n) for n in range(3)])])
+    file, log = "/lake/topics/events/partition=0/events+0+0000000000.json", "/lake/_logs/events/0/log.json"
+    made = [note for note in server.notes if note[1] in (file, log)]
+    assert made == [("to", log), ("fsync", log), ("to", file), ("fsync", file)]
+    for at, (what, path) in enumerate(server.notes):
+        if what == "from":
+            assert ("fsync", path) in server.notes[:at], "its bytes are there before it has its name"
+
+
 @pytest.mark.parametrize("interrupted", ["log.json.new", "+0+0000000003.json_tmp"])
 def test_a_server_that_cannot_replace_files_in_one_step_loses_no_commit(tmp_path: Path, interrupted: str) -> None:
     refused = [True]
@@ -96,7 +107,7 @@ def test_what_was_written_is_read_back_for_a_comparison(server: SftpServer) -> N
         expected = [each for part in (contents.expected(rows), contents.rest()) for each in part]
         stored = list(contents.stored())
         assert [each.columns for each in stored] == [each.columns for each in expected]
-        assert sum(len(each.columns["id"]) for each in stored) == 6
+        assert sum(map(len, stored)) == 6
 
 
 def source_bench(server: SftpServer, pattern: str = ".*", **more: str) -> Bench:

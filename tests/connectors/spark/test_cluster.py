@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +15,7 @@ import pytest
 
 from connectors.spark.client import SparkDriver
 from connectors.spark.job import Input, Job, TopicOutput
-from tests.servers.java import QUICK
+from tests.connectors.spark.clusters import pack, run_and_kill_an_executor
 from tests.servers.spark import SparkCluster
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.registry import RegistryThread
@@ -41,22 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The settings of executors that have nothing but the archive."""
-    folder = tmp_path_factory.mktemp("packed")
-    archive, bare = folder / "tidegate.tar.gz", folder / "bare"
-    subprocess.run(
-        [sys.executable, "-m", "tidegate.cli", "spark", "pack", str(archive)], check=True, capture_output=True
-    )
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
-    return {
-        "spark.archives": f"{archive}#tidegate",
-        "spark.executorEnv.PYTHONPATH": "tidegate",
-        "spark.pyspark.python": str(bare / "bin" / "python"),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": " ".join(QUICK),
-    }
+    return pack(tmp_path_factory.mktemp("packed"))
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +115,15 @@ def test_files_and_a_topic_have_each_row_once_where_a_worker_is_killed(
     assert "has the run already" in driver.run(into_topic, lambda said: None)["note"]
     values = [message.value() for message in committed(tidegate_broker.bootstrap_servers, output.topic)]
     assert len(values) == len(set(values)) == ROWS
+
+
+def test_files_have_each_row_once_and_the_user_is_told_where_an_executor_is_killed(
+    driver: SparkDriver, job_for: Callable[..., Job], cluster: SparkCluster, tmp_path: Path
+) -> None:
+    driver.warm(job_for(), lambda said: None)
+    job = job_for(partition_by=["slept"], run_id="abd")
+    done = run_and_kill_an_executor(driver, job, lambda: [worker.pid for worker in cluster.workers])
+    assert done["lost"].startswith("an executor was lost, and the tasks ran again elsewhere: 127.0.0.1:")
+    assert "exited with code 137" in done["lost"] or "disassociated" in done["lost"], done["lost"]
+    rows = ds.dataset(tmp_path / "out", format="parquet", partitioning="hive").to_table()
+    assert sorted(rows["id"].to_pylist()) == list(range(ROWS))

@@ -122,7 +122,7 @@ def test_new_files_are_loaded_once_in_jobs_of_some_files_each(source, tmp_path):
     loads = source(format="parquet", path=str(tmp_path), most_files=2, late_ms=10_000)
     file("day=1/a.parquet", 1, 2, at=1000)
     file("day=1/b.parquet", 3, at=1000)
-    file("day=2/c.parquet", 4, at=1000)
+    file("day=2/ö c%20.parquet", 4, at=1000)
     (tmp_path / "_temporary").mkdir()
     file("_temporary/d.parquet", 5, at=1000)
     assert [loads.run()["more"], loads.run()["more"]] == [True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -94,6 +95,64 @@ def test_a_snapshot_that_is_killed_goes_on_at_its_next_table(database: SourceDat
         settled,
         seed,
     )
+
+
+BIG: Final = 3000
+BIG_KEYS: Final = (
+    "id INTEGER PRIMARY KEY, part TEXT",
+    "id INT, part TEXT COLLATE NOCASE, PRIMARY KEY (part, id)) WITHOUT ROWID",
+    "id TEXT, part TEXT, PRIMARY KEY (id)) WITHOUT ROWID",
+    "id INTEGER PRIMARY KEY DESC, part TEXT",
+)
+"""Tables that a snapshot goes on inside of, and one whose rows have numbers of their own."""
+
+
+@pytest.mark.parametrize("seed", range(effort(3, 60)))
+def test_a_snapshot_that_is_killed_inside_a_table_goes_on_there(database: SourceDatabase, seed: int) -> None:
+    """Between the attempts rows are updated, deleted, written and get other keys; then the table is made anew, and read before."""
+    dice = random.Random(seed)
+    key = BIG_KEYS[seed % 4]
+    create = f"CREATE TABLE big (word TEXT, {key}{'' if 'ROWID' in key else ')'}"
+    database.execute(create)
+    names = ("part", "id") if seed % 4 == 1 else ("id",)
+    insert = "INSERT INTO big (word, id, part) VALUES (?, ?, ?)"
+    database.execute("BEGIN")
+    for n in dice.sample(range(BIG), BIG):
+        database.execute(insert, "first", n, "aBcÄ"[n % 4] + str(n % 5))
+    database.execute("COMMIT")
+    bench = database.bench(max_queue_size="100", skipped_operations="none")
+    seen: list[RecordBatch] = []
+    delivered: list[int] = []
+    for attempt in range(3):
+        with bench.task() as running:
+            made = running.poll_rows(dice.randrange(300, 900))
+            bench.commit(committed := made[: max(1, len(made) - dice.randrange(3))])
+        seen += made
+        parts = json.loads((bench.offset({"server": "t"}) or {}).get("tidegate_snapshot_parts", "{}"))
+        assert ("main.big" in parts) == (seed % 4 != 3)
+        delivered += [int(r.value["after"]["id"]) for b in committed for r in b.records() if r.value["op"] == "r"]
+        for _ in range(60):
+            number, other = (dice.randrange(BIG) for _ in range(2))
+            database.execute("UPDATE big SET word = ? WHERE id = ?", f"u{dice.random()}", number)
+            database.execute("DELETE FROM big WHERE id = ?", dice.randrange(BIG))
+            new, part = dice.choice([-1, 1]) * dice.randrange(BIG, 10**9), dice.choice(["", "zz", "A9"])
+            database.execute("UPDATE OR IGNORE big SET id = ?, part = ? WHERE id = ?", new, part, other)
+        if attempt == 1 and dice.random() < 0.5:
+            database.execute("VACUUM")
+        if attempt == 2 and seed % 3 == 1:
+            database.execute("ALTER TABLE big RENAME TO old")
+            database.execute(create)
+            database.execute("INSERT INTO big (word, id, part) SELECT 'new', id, part FROM old WHERE id % 3")
+            database.execute("DROP TABLE old")
+    with bench.task() as running:
+        bench.commit(last := settled(running.task))
+    seen += last
+    if seed % 4 != 3:
+        assert len(delivered) < len(set(delivered)) + 700, "what was committed is not read again"
+    assert "tidegate_snapshot_parts" not in (bench.offset({"server": "t"}) or {})
+    kept = database.execute("SELECT id, part, word FROM big").fetchall()
+    truth = {tuple({"id": n, "part": part}[name] for name in names): word for n, part, word in kept}
+    assert {k: row["word"] for k, row in rebuilt(seen)["big"].items()} == truth
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
@@ -216,7 +275,7 @@ def test_a_changed_structure_begins_with_the_right_record(database: SourceDataba
 def test_a_snapshot_and_the_log_meet_without_a_gap(database: SourceDatabase) -> None:
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)")
     database.connection.executemany("INSERT INTO t VALUES (?, 'old')", [(n,) for n in range(1000)])
-    bench = database.bench(max_queue_size="100")
+    bench = database.bench(max_queue_size="100", skipped_operations="none")
     with bench.task() as running:
         first = list(running.task.poll())
         database.execute("UPDATE t SET word = 'new' WHERE id >= 500")

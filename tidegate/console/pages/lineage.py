@@ -31,7 +31,11 @@ _KINDS: Final = {
 
 
 def routes(console: Console) -> list[Route]:
-    return [console.route("/lineage", _show), console.route("/lineage/open-lineage.jsonl", _exported)]
+    return [
+        console.route("/lineage", _show),
+        console.route("/lineage/open-lineage.jsonl", _exported),
+        console.route("/topics/{name}/connectors", _of_topic),
+    ]
 
 
 async def _lineage(visit: Visit) -> Lineage:
@@ -87,6 +91,23 @@ async def _show(visit: Visit) -> Response:
         page_of=_page_of,
         label=short_label,
         kind=_kind,
+    )
+
+
+async def _of_topic(visit: Visit) -> Response:
+    """The connectors and triggers that have moved records of a topic: a part of the pages of the topic and of its schemas."""
+    name = visit.parameters["name"]
+    told = await _lineage(visit)
+    flows = [flow for flow in told.flows if flow.topic == name]
+    writers = sorted({(flow.connector, str(flow.dataset or "")) for flow in flows if flow.is_source})
+    readers = sorted({(flow.connector, str(flow.dataset or "")) for flow in flows if not flow.is_source})
+    triggers = sorted(node.name for topic, node in told.readers if topic == name)
+    return visit.page(
+        "topic_connectors.html",
+        writers=writers[:_MOST_NAMED],
+        readers=readers[:_MOST_NAMED],
+        triggers=triggers[:_MOST_NAMED],
+        lineage=_link(Node("topic", name)),
     )
 
 

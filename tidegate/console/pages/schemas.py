@@ -127,6 +127,7 @@ async def _show(visit: Visit) -> Response:
         "schema.html",
         subject=subject,
         topic=topic if part in ("key", "value") else "",
+        has_connectors=visit.faces.has_connect,
         levels=_LEVELS,
         users=[user for start, user in edges if start == node],
         picture=drawn(edges) if edges else None,

@@ -118,6 +118,7 @@ async def _show(visit: Visit) -> Response:
     return visit.page(
         "topic.html",
         name=name,
+        has_connectors=visit.faces.has_connect,
         topic_id=described.topic_id,
         partitions=partitions,
         offsets=sum(row["end"] - row["start"] for row in partitions),

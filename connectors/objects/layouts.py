@@ -6,12 +6,20 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from connect.api import JavaRegex
-from connectors.s3.client import Found
 
-__all__ = ["Backup", "Item", "Layout", "Objects", "Template"]
+__all__ = ["Backup", "Item", "Layout", "Listed", "Objects", "Template", "template_pattern"]
+
+
+class Listed(Protocol):
+    """An object of a listing; ``modified_ms`` is since the epoch."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def modified_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +45,15 @@ class Item:
 
 
 class Layout(ABC):
-    """The layout of a bucket. ``prefix`` is the beginning of its objects' names."""
+    """The layout of a bucket or container. ``prefix`` is the beginning of its objects' names; source partitions begin with
+    ``bucket``, such as ``{"bucket": "lake"}``.
+    """
 
-    def __init__(self, bucket: str, prefix: str) -> None:
+    def __init__(self, bucket: Mapping[str, str], prefix: str) -> None:
         self.bucket, self.prefix = bucket, prefix
 
     @abstractmethod
-    def item(self, listed: Found) -> Item | None:
+    def item(self, listed: Listed) -> Item | None:
         """The item for an object; None for one that is not read."""
 
 
@@ -54,7 +64,7 @@ class Backup(Layout):
     """
 
     def __init__(
-        self, bucket: str, prefix: str, *, folder_delim: str, file_delim: str, extensions: Sequence[str]
+        self, bucket: Mapping[str, str], prefix: str, *, folder_delim: str, file_delim: str, extensions: Sequence[str]
     ) -> None:
         super().__init__(bucket, prefix)
         delim, ends = re.escape(file_delim), "|".join(map(re.escape, extensions))
@@ -62,7 +72,7 @@ class Backup(Layout):
         name = rf"([a-zA-Z0-9._-]+){delim}(\d+){delim}(\d+)"
         self._name = re.compile(rf"({name})(?:\.(?!keys\.|headers\.)\w+)?(?:{ends})")
 
-    def item(self, listed: Found) -> Item | None:
+    def item(self, listed: Listed) -> Item | None:
         folder, _, name = listed.name.rpartition(self._folder_delim)
         match = self._name.fullmatch(name)
         if match is None:
@@ -71,7 +81,7 @@ class Backup(Layout):
         return Item(
             name=listed.name,
             topic=topic,
-            source_partition={"bucket": self.bucket, "folder": folder, "topic": topic, "partition": partition},
+            source_partition={**self.bucket, "folder": folder, "topic": topic, "partition": partition},
             rank=(topic, partition, first, listed.name),
             share=f"{topic}-{partition}",
             partition=partition,
@@ -83,19 +93,21 @@ class Backup(Layout):
 class Objects(Layout):
     """Any objects: the topic is that of the first pattern that matches the whole name."""
 
-    def __init__(self, bucket: str, prefix: str, topics: Sequence[tuple[str, str]], since_ms: int = 0) -> None:
+    def __init__(
+        self, bucket: Mapping[str, str], prefix: str, topics: Sequence[tuple[str, str]], since_ms: int = 0
+    ) -> None:
         super().__init__(bucket, prefix)
         self._topics = [(topic, JavaRegex(pattern)) for topic, pattern in topics]
         self._since_ms = since_ms
 
-    def item(self, listed: Found) -> Item | None:
+    def item(self, listed: Listed) -> Item | None:
         topic = next((topic for topic, pattern in self._topics if pattern.fullmatch(listed.name)), None)
         if topic is None or listed.modified_ms < self._since_ms:
             return None
         return Item(
             name=listed.name,
             topic=topic,
-            source_partition={"bucket": self.bucket, "object": listed.name},
+            source_partition={**self.bucket, "object": listed.name},
             rank=(listed.modified_ms, listed.name),
             share=listed.name,
         )
@@ -108,13 +120,20 @@ class Template(Layout):
     """
 
     def __init__(
-        self, bucket: str, prefix: str, template: str, *, topic: str | None, by_partition: bool, after: str | None
+        self,
+        bucket: Mapping[str, str],
+        prefix: str,
+        template: str,
+        *,
+        topic: str | None,
+        by_partition: bool,
+        after: str | None,
     ) -> None:
         super().__init__(bucket, prefix)
         self._pattern = template_pattern(template)
         self._topic, self._by_partition, self._after = topic, by_partition, after
 
-    def item(self, listed: Found) -> Item | None:
+    def item(self, listed: Listed) -> Item | None:
         match = self._pattern.search(listed.name)
         if match is None or (self._after is not None and listed.name <= self._after):
             return None
@@ -126,7 +145,7 @@ class Template(Layout):
         return Item(
             name=listed.name,
             topic=topic,
-            source_partition={"bucket": self.bucket, "objectKey": listed.name},
+            source_partition={**self.bucket, "objectKey": listed.name},
             rank=(listed.name,),
             share=str(partition) if self._by_partition else listed.name,
             partition=partition,
