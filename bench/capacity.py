@@ -333,7 +333,7 @@ def _create(bootstrap: str, topics: Sequence[NewTopic]) -> None:
 
 SECTIONS: dict[str, tuple[Callable[[Path, int], Iterator[Row]], int]] = {
     "broker-records": (broker_records, 10),
-    "broker-partitions": (broker_partitions, 100_000),
+    "broker-partitions": (broker_partitions, 10_000),
     "broker-connections": (broker_connections, 4000),
     "worker-connectors": (worker_connectors, 1000),
     "workers-apache": (workers_apache, 1000),
