@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.capacity import SECTIONS
 from tests.support.pages import ROOT
 
 PAGE = ROOT / "docs/explanation/benchmarks.md"
@@ -44,3 +45,8 @@ def test_a_file_of_figures_is_a_table_that_the_page_links(path: Path) -> None:
     assert len(lines) > 1
     assert {len(line) for line in lines} == {len(lines[0])}
     assert f"(benchmarks/{path.name})" in PAGE.read_text()
+
+
+def test_the_capacity_page_has_every_section_of_its_benchmark() -> None:
+    page = (ROOT / "docs/reference/capacity.md").read_text()
+    assert set(re.findall(r"python -m bench\.capacity ([a-z-]+)", page)) == SECTIONS.keys()

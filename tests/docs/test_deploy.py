@@ -164,7 +164,7 @@ def test_kustomize_builds_both_folders() -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("kind", ["compose", "kubernetes"])
+@pytest.mark.parametrize("kind", ["compose", pytest.param("kubernetes", marks=pytest.mark.long)])
 def test_the_components_start_and_their_health_is_asked_where_it_is(kind: str, tmp_path: Path) -> None:
     """Each command on a broker of ours; only hosts, ports and folders differ. Health by the command of the image."""
     (check,) = re.findall(r"HEALTHCHECK[^\[]*CMD (\[.*\])", DOCKERFILE)
