@@ -44,9 +44,6 @@ class OpenFiles:
         self._open: OrderedDict[OpenFile, None] = OrderedDict()
         self._has_closed = False
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     @property
     def slices_at_once(self) -> int:
         """How many slices of files one answer may have: they keep files open until they are sent."""

@@ -21,11 +21,12 @@ import requests
 
 from broker.client import BatchProducer, ClientConfig, NewTopic
 from broker.client.blocking import Admin
+from tests.servers.kafka import KafkaNode
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.worker import ConnectWorker
 
-__all__ = ["Killer", "Party", "Rows", "appended", "changed", "killing", "run"]
+__all__ = ["ApacheCluster", "Broker", "Killer", "Party", "Rows", "appended", "changed", "killing", "run"]
 
 PARTITIONS, KEYS = 3, 400
 _FIELDS = [{"field": "id", "type": "int64", "optional": False}, {"field": "n", "type": "int64", "optional": True}]
@@ -41,6 +42,57 @@ class Party(Protocol):
     process: Any
 
     def start(self) -> None: ...
+
+
+class Broker(Protocol):
+    """What holds the records: a broker, or several of which ``kill`` kills one."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class _One:
+    def __init__(self, folder: Path) -> None:
+        self._broker = TidegateBroker(folder)
+        self.start, self.kill, self.end = self._broker.start, self._broker.kill, self._broker.kill
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._broker.bootstrap_servers
+
+
+class ApacheCluster:
+    """Three brokers of Apache Kafka; ``kill`` kills one after the other, and ``start`` starts what does not run."""
+
+    def __init__(self, folder: Path) -> None:
+        network = random.SystemRandom().randrange(1, 255)  # others may have a cluster on these ports
+        addresses, cluster = [f"127.{network}.0.{n}" for n in (1, 2, 3)], KafkaNode.cluster_id()
+        self._nodes = [KafkaNode(folder / str(n), n, addresses, cluster, list) for n in (1, 2, 3)]
+        self._turn = 0
+        for node in self._nodes:
+            node.format()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{node.address}:{node.port}" for node in self._nodes)
+
+    def start(self) -> None:
+        away = [node.process for node in self._nodes if not node.process.running]
+        for process in away:
+            process.begin()
+        for process in away:
+            process.await_ready()
+
+    def kill(self) -> None:
+        self._nodes[self._turn].process.kill()
+        self._turn = (self._turn + 1) % len(self._nodes)
+
+    def end(self) -> None:
+        for node in self._nodes:
+            node.process.kill()
 
 
 def killing(party: Party) -> Killer:
@@ -86,12 +138,15 @@ def run(
     strikes: int,
     rows: int,
     record: Callable[[int, random.Random], tuple[int, int | None]] = appended,
+    broker: Broker | None = None,
+    replicas: int = 1,
+    patience_s: float = 180,
 ) -> None:
     """``read`` returns the target's rows, and may fail while its server is away. Each of the parties is killed at least
-    once, and so is a task host, as far as there are strikes.
+    once, and so is a task host, as far as there are strikes. ``broker`` is a Tidegate's unless it is given.
     """
     chance = random.Random(seed)
-    broker = TidegateBroker(folder / "broker")
+    broker = broker or _One(folder / "broker")
     worker = ConnectWorker(folder / "worker", broker.bootstrap_servers, {"value.converter.schemas.enable": "true"})
 
     def kill_hosts(_: random.Random) -> None:
@@ -126,7 +181,7 @@ def run(
         broker.start()
         worker.start()
         with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
-            admin.create_topics([NewTopic("rows", PARTITIONS, 1)])
+            admin.create_topics([NewTopic("rows", PARTITIONS, replicas)])
         worker.ask("POST", "/connectors", {"name": "sink", "config": {**shared, **config}}, expect=201)
         share = rows // strikes
         for step, what in enumerate(planned):
@@ -143,7 +198,7 @@ def run(
             return Counter()
 
         try:
-            wait_until(lambda: set(there()) == set(every), "all rows in the target", 180, pause_s=0.5)
+            wait_until(lambda: set(there()) == set(every), "all rows in the target", patience_s, pause_s=0.5)
         except TimeoutError as error:
             with contextlib.suppress(requests.RequestException):
                 told = worker.ask("GET", "/connectors/sink/status")
@@ -154,4 +209,4 @@ def run(
         assert there() == every, f"seed {seed}: rows are there more than once"
     finally:
         worker.kill()
-        broker.kill()
+        broker.end()
