@@ -8,10 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidegate.console.faces import Faces
 from tidegate.console.numbers import whole_number
+from tidegate.console.prefilter import may_show
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.decoding import decoder
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
@@ -28,6 +29,7 @@ _STEP_S: Final = 1.0
 _STEP_BYTES: Final = 32_000_000
 _WAIT_MS: Final = 300
 _MOST_PARTITIONS: Final = 1000
+_LOOKS_AT_CLOCK: Final = 256
 _BROKEN: Final = "This search can't be continued: its state is broken. Begin it anew"
 
 
@@ -54,6 +56,26 @@ class Criteria:
             return holds(dict(shown))
 
         return matches
+
+    def prefilter(self, client: RegistryClient | None) -> Callable[[KafkaRecord], bool]:
+        """Whether a record may match, told from its bytes; False only for one that does not."""
+        of_text = may_show(self.text, client) if self.text else None
+        of_key = may_show(self.key, client) if self.key else None
+
+        def may_match(record: KafkaRecord) -> bool:
+            if of_key is not None and not of_key(record.key):
+                return False
+            return of_text is None or of_text(record.value) or of_text(record.key)
+
+        return may_match
+
+
+class _Judge(NamedTuple):
+    """Tells hits: ``matches`` of the records that ``may_match``, decoded."""
+
+    decode: Callable[[bytes | None], Any]
+    may_match: Callable[[KafkaRecord], bool]
+    matches: Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass
@@ -145,7 +167,7 @@ class Search:
         deadline, size = time.monotonic() + _STEP_S, 0
         matches = self.criteria.matcher()
         async with registry_of(faces) as client:
-            decode = decoder(client)
+            judge = _Judge(decoder(client), self.criteria.prefilter(client), matches)
             async with BatchConsumer(faces.kafka) as consumer:
                 await consumer.assign(left)
                 for partition in left:
@@ -154,7 +176,7 @@ class Search:
                     for fetched in await consumer.fetch(max_wait_ms=_WAIT_MS):
                         if len(self.hits) >= room:
                             break
-                        size += await asyncio.to_thread(self._read, fetched, decode, matches, room, deadline)
+                        size += await asyncio.to_thread(self._read, fetched, judge, room, deadline)
                     if len(self.hits) < room and time.monotonic() < deadline:
                         await self._skip_gaps(consumer)
         self.hits.sort(key=lambda hit: (hit["timestamp"], hit["partition"], hit["offset"]))
@@ -162,8 +184,7 @@ class Search:
     def _read(
         self,
         fetched: FetchedBatches,
-        decode: Callable[[bytes | None], Any],
-        matches: Callable[[Mapping[str, Any]], bool],
+        judge: _Judge,
         room: int,
         deadline: float,
     ) -> int:
@@ -172,11 +193,15 @@ class Search:
         for record in fetched.records():
             if record.offset >= self.ends[number]:
                 break
-            shown = shown_record(record, decode)
             size += len(record.value or b"") + len(record.key or b"")
             self.scanned += record.offset + 1 - self.at[number]
             self.at[number] = record.offset + 1
-            if matches(shown):
+            if not judge.may_match(record):
+                if record.offset % _LOOKS_AT_CLOCK == 0 and time.monotonic() > deadline:
+                    break
+                continue
+            shown = shown_record(record, judge.decode)
+            if judge.matches(shown):
                 self.hits.append(shown | {"size": len(record.value) if record.value is not None else None})
             if len(self.hits) >= room or time.monotonic() > deadline:
                 break
