@@ -165,8 +165,8 @@ def test_what_was_written_is_read_back_for_a_comparison(tmp_path: Path, format_c
     def compared() -> tuple[list[Any], list[Any]]:
         with closing(made.unstarted().contents({})) as contents:
             contents.positions([P0])
-            expected = [each.columns for part in (contents.expected(rows), contents.rest()) for each in part]
-            return expected, [each.columns for each in contents.stored()]
+            expected = [each.values() for part in (contents.expected(rows), contents.rest()) for each in part]
+            return expected, [each.values() for each in contents.stored()]
 
     expected, stored = compared()
     assert expected == stored and [text for each in stored for text in each["text, quoted"]] == TEXTS[:12]
