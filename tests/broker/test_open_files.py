@@ -16,8 +16,8 @@ from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tidegate.kit.open_files import most_open_files, raise_limit
 
-_LIMIT = 120
-_PARTITIONS = 250
+_LIMIT = 100
+_PARTITIONS = 150
 _TOPIC = "more-than-files"
 
 
