@@ -15,7 +15,7 @@ _BYTES: Final = 64 * 1024 * 1024
 def keep_buffers() -> None:
     """Have glibc keep freed buffers of up to 32 MiB for the next one, 64 MiB in all, rather than return each to the system.
 
-    Returning and getting them anew was a fifth of a backup's processor time. Other systems than glibc's stay as they are.
+    Returning and getting them anew was a fifth of a backup's processor time (both thresholds set by environment). Other systems than glibc's stay as they are.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
