@@ -127,6 +127,15 @@ def make_plan(
         _refuse_open(data, listening)
     if security is not None:
         security.renew(host_port(address)[0] for address in listening.values())
+    if (
+        tables.get("kafka")
+        and not bootstrap_servers
+        and security is None
+        and "listeners" not in tables.get("broker", {})
+    ):
+        raise UsageError(
+            f"{config_file}: [kafka] says how to log in to a Kafka elsewhere, and no --bootstrap-servers names it"
+        )
     kafka = bootstrap_servers or listening["broker"]
     client = {
         **(security.kafka_client if security is not None and not bootstrap_servers else {}),

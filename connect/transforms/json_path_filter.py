@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from connect.api import DataError, RecordBatch, Transformation, config, key, one_of
 from connect.data.json_text import json_texts
+from tidegate.kit.json_path import compiled_path
 
 if TYPE_CHECKING:
     from jsonpath import JSONPath
@@ -123,9 +124,7 @@ class _Condition:
 
 
 def _compiled(path: str, whole: str) -> JSONPath:
-    import jsonpath
-
     try:
-        return cast("JSONPath", jsonpath.compile(path))
+        return compiled_path(path)
     except Exception as error:  # besides its own errors the library passes on those of regular expressions and numbers
         raise DataError(f"{whole!r} is not a JSONPath: {str(error).partition(chr(10))[0]}") from error

@@ -128,6 +128,8 @@ class _Topics:
     def __init__(self, spark: SparkSession, query: Query, admin: Admin, names: _Names) -> None:
         self._spark, self._query, self._admin, self._names = spark, query, admin, names
         self._frames: dict[str, DataFrame] = {}
+        self._mixed: dict[str, str] = {}
+        """Topics with too few JSON objects for columns, each with a sentence that says so."""
 
     def queried(self) -> DataFrame:
         """The result of the query. Raises UsageError for a name that is no topic."""
@@ -140,6 +142,8 @@ class _Topics:
             except AnalysisException as error:
                 view = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
                 if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND" or not view or view in known:
+                    if self._mixed and str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+                        raise UsageError(" ".join([first_words(error), *self._mixed.values()])) from error
                     raise
                 known.add(view)
                 topic = self._names.topic_of(view)
@@ -162,7 +166,7 @@ class _Topics:
         format_, schema = self._schema_of(topic), None
         if format_ == "string":
             head = {p: min(stops[p], starts[p] + _SAMPLE) for p in partitions}
-            schema = self._columns_of(self._read(topic, starts, head, "string", None))
+            schema = self._columns_of(topic, self._read(topic, starts, head, "string", None))
         return self._read(topic, starts, stops, "json" if schema else format_, schema)
 
     def _schema_of(self, topic: str) -> str:
@@ -175,11 +179,16 @@ class _Topics:
             except NotFound:
                 return "string"
 
-    def _columns_of(self, frame: DataFrame) -> str | None:
+    def _columns_of(self, topic: str, frame: DataFrame) -> str | None:
         """The columns, as DDL, of values that are JSON objects, most of them at least; None of others."""
         texts = [row.value or "" for row in frame.select("value").limit(_SAMPLE).collect()]
         objects = [text for text in texts if _is_object(text)]
         if len(objects) * 2 <= len(texts):
+            if objects:
+                self._mixed[topic] = (
+                    f"{topic} has the column value alone, for of its first {len(texts):,} records {len(objects):,} are JSON objects: "
+                    "columns are made where more than half are."
+                )
             return None
         columns = self._spark.read.json(self._spark.sparkContext.parallelize(objects)).schema
         return str(columns.toDDL()) or None

@@ -216,6 +216,8 @@ def test_a_bad_record_is_looked_at_edited_and_sent_back(page, troubles):
     until(lambda: len((troubles / "out.txt").read_text().splitlines()) == 3, "the record in the file")
     page.goto("/dead-letters/lines-sink")
     assert "No letter in console-dlq" in page.inner_text("main")
+    page.goto("/")
+    until(lambda: page.reload() and "of connector lines-sink" not in page.inner_text("main"), "no trouble any more")
 
 
 def test_a_connector_is_created_filtered_and_deleted(page, troubles):

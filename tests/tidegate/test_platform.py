@@ -14,6 +14,7 @@ import psutil
 import pytest
 import requests
 
+from tests.servers.process import free_ports
 from tests.support.platform import tidegate, until
 from tidegate.kit.errors import UsageError
 from tidegate.platform import Supervision, make_plan
@@ -42,6 +43,28 @@ def test_a_process_that_nobody_waits_for_does_not_run():
             "a process that has ended, and is listed",
         )
         assert not state.running
+
+
+def test_a_login_without_a_kafka_is_refused(tmp_path):
+    config = tmp_path / "tidegate.toml"
+    config.write_text('[kafka]\nsecurity.protocol = "SASL_SSL"\n')
+    with pytest.raises(UsageError, match=r"tidegate.toml: \[kafka\] .* no --bootstrap-servers names it"):
+        make_plan(tmp_path, listen={}, config_file=config)
+    make_plan(tmp_path, listen={}, config_file=config, bootstrap_servers="127.0.0.1:9")
+
+
+@pytest.mark.long
+def test_a_start_that_waits_says_for_what(tmp_path):
+    (port,) = free_ports(1)
+    options = ("--data", tmp_path, "--broker-listen", "127.0.0.1:0", "--bootstrap-servers", f"127.0.0.1:{port}")
+    command = [sys.executable, "-m", "tidegate.cli", "up", "--detach", *map(str, options)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        line = next(line for line in process.stderr if line.startswith("registry is starting"))
+        assert f"no broker can be reached at 127.0.0.1:{port}" in line
+        told = tidegate("status", "--data", tmp_path).stdout
+        assert "registry is starting; its log ends with: " in told and str(port) in told
+        process.kill()
+    tidegate("down", "--data", tmp_path)
 
 
 def test_every_face_answers_and_says_its_address(data):

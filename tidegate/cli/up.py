@@ -30,6 +30,9 @@ __all__ = ["down", "restart", "status", "tasks_text", "up"]
 
 _RESTART_S: Final = 180
 _PAUSE_S: Final = 0.1
+_SILENT_S: Final = 15.0
+"""How long a start takes before it is told what it waits for."""
+_LOG_CHARACTERS: Final = 500
 _CONNECT_S: Final = 5.0
 """How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
@@ -96,16 +99,38 @@ def _detach(data: Path) -> None:
             stderr=log,
             start_new_session=True,
         )
+    patience = _Patience(data)
     while process.poll() is None:
         state = read_state(data)
         if state is not None and state.pid == process.pid and _all_ready(state):
             _announce(state, data)
             return
+        patience.tell(state if state is not None and state.pid == process.pid else None)
         time.sleep(0.02)
     raise TidegateError(
         (logs / "up.log").read_bytes()[before:].decode(errors="replace").strip().removeprefix("error: ")
         or "it ended without a word"
     )
+
+
+class _Patience:
+    """Tells now and then what a start waits for."""
+
+    def __init__(self, data: Path) -> None:
+        self._data, self._next_s = data, time.monotonic() + _SILENT_S
+
+    def tell(self, state: State | None) -> None:
+        if state is not None and time.monotonic() > self._next_s:
+            self._next_s = time.monotonic() + _SILENT_S
+            for line in _starting(state, self._data):
+                click.echo(line, err=True)
+
+
+def _starting(state: State, data: Path) -> list[str]:
+    """A line for each component that does not answer yet, with the end of its log."""
+    waiting = [name for name, component in state.components.items() if not component["ready"]]
+    logs = {name: _last_line(data / "logs" / f"{name}.log")[:_LOG_CHARACTERS] for name in waiting}
+    return [f"{name} is starting; its log ends with: {line}" for name, line in logs.items()]
 
 
 def _all_ready(state: State) -> bool:
@@ -294,7 +319,7 @@ def status(data: Path, as_json: bool) -> None:
     for name, component in components.items():
         if (since := component.get("silent_since")) is not None:
             click.echo(_late(name, time.time() - since, component["watchdog_s"], data))
-    for line in troubles(summaries or ()):
+    for line in [*_starting(state, data), *troubles(summaries or ())]:
         click.echo(line)
 
 

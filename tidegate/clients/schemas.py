@@ -72,6 +72,10 @@ def checked(client: RegistryClient, subject: str, asked: RegisteredSchema) -> Ve
     return Verdict(False, level, problems, told)
 
 
+def _references(version: RegisteredSchema) -> list[str]:
+    return [f"{each.name} = {each.subject} version {each.version}" for each in version.references]
+
+
 def compared(client: RegistryClient, subject: str, older: str = "previous", newer: str = "latest") -> Change:
     """Compare two versions of a subject; ``previous`` is the one before the newest, or the only one."""
     from registry.explain.comparison import unreadable
@@ -83,7 +87,7 @@ def compared(client: RegistryClient, subject: str, older: str = "previous", newe
     before, after = (client.version(subject, version) for version in (older, newer))
     old, new = (f"version {version.version}" for version in (before, after))
     read_before, read_after = client.any_parsed(before), client.any_parsed(after)
-    was, now = (pretty_schema(version).splitlines() for version in (before, after))
+    was, now = ([*pretty_schema(version).splitlines(), *_references(version)] for version in (before, after))
     lines = list(difflib.unified_diff(was, now, f"{subject} {old}", f"{subject} {new}", lineterm=""))
     return Change(
         before,

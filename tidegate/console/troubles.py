@@ -37,15 +37,19 @@ def troubles_of(
     disk: Disk | None = None,
     certificate_days: float | None = None,
     groups: Mapping[str, int] | None = None,
+    settled: Collection[str] = (),
 ) -> list[Trouble]:
-    """``silent_faces`` are the faces that do not answer, each with the error's message; ``groups`` those whose lag grows."""
+    """``silent_faces`` are the faces that do not answer, each with the error's message; ``groups`` those whose lag grows, with it.
+
+    ``settled`` are connectors whose dead letters were all sent back.
+    """
     connectors = list(connectors)
     made = [
         *_of_faces(silent_faces),
         *_of_components(components),
         *_of_disk(disk),
         *_of_certificate(certificate_days),
-        *(trouble for summary in connectors for trouble in _of_connector(summary)),
+        *(trouble for summary in connectors for trouble in _of_connector(summary, summary.name in settled)),
         *_of_groups(groups or {}, {f"connect-{summary.name}" for summary in connectors}),
     ]
     return sorted(made, key=lambda trouble: _ORDER[trouble.severity])
@@ -111,7 +115,7 @@ def _of_groups(groups: Mapping[str, int], of_connectors: Collection[str]) -> Ite
             )
 
 
-def _of_connector(summary: ConnectorSummary) -> Iterator[Trouble]:
+def _of_connector(summary: ConnectorSummary, is_settled: bool) -> Iterator[Trouble]:
     page = f"/connectors/{quote(summary.name, safe='')}"
     if summary.state == "FAILED":
         failed = summary.tasks.get("FAILED", 0)
@@ -125,7 +129,7 @@ def _of_connector(summary: ConnectorSummary) -> Iterator[Trouble]:
             "Open the connector",
         )
     skipped, letters = summary.totals["skipped"], summary.totals["dead_letters"]
-    if skipped and letters:
+    if skipped and letters and not is_settled:
         yield Trouble(
             "warning",
             f"{counted(letters, 'dead letter')} of connector {summary.name}",
@@ -134,7 +138,7 @@ def _of_connector(summary: ConnectorSummary) -> Iterator[Trouble]:
             f"/dead-letters/{quote(summary.name, safe='')}",
             "Open the dead letters",
         )
-    elif skipped:
+    elif skipped and not letters:
         yield Trouble(
             "warning",
             f"Connector {summary.name} left out {counted(skipped, 'record')}",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidegate.kit.errors import UsageError
+from tidegate.kit.json_path import compiled_path
 from tidegate.records.decoding import shown_headers
 from tidegate.records.exact_json import json_text
 
@@ -42,12 +43,10 @@ def condition_of(expression: str) -> Callable[[dict[str, Any]], bool]:
 
     Raises UsageError.
     """
-    import jsonpath
-
     if not expression:
         return lambda shown: True
     try:
-        path = jsonpath.compile(f"$[?{expression}]")
+        path = compiled_path(f"$[?{expression}]")
     except Exception as error:  # besides its own errors the library passes on those of regular expressions and numbers
         why = str(error).partition("\n")[0]
         raise UsageError(f"{expression!r} is no condition ({why}): give for example @.value.amount > 10") from error

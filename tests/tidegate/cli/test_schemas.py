@@ -208,6 +208,13 @@ def test_references_are_followed(run: Run) -> None:
         {"name": "line.proto", "subject": "ref-line", "version": 1}
     ]
     assert "may become the next" in run("check", "ref-order", file, "--reference", "line.proto=ref-line@1")
+    refused = run("delete", "ref-line", status=1)
+    assert "Delete first what refers to it: ref-order version 1" in refused
+    longer = 'syntax = "proto3"; package s; message Line { string sku = 1; int32 count = 2; }'
+    run("register", "ref-line", run.file("longer.proto", longer))
+    run("register", "ref-order", file, "--reference", "line.proto=ref-line")
+    changed = run("diff", "ref-order").splitlines()
+    assert "-line.proto = ref-line version 1" in changed and "+line.proto = ref-line version 2" in changed
     assert "Could not resolve type: s.Line" in run("register", "ref-none", file, status=1)
     assert "give NAME=SUBJECT" in run("check", "ref-order", file, "--reference", "nonsense", status=2)
 

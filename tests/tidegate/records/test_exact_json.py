@@ -33,3 +33,8 @@ def test_what_was_parsed_is_written_however_deep_it_is(text: str) -> None:
     assert json_text(parsed_json(text)) == text
     assert json_text(parsed_json(text), indent=True).replace("\n", "").replace("  ", "") == text
     assert not condition_of("@.value..b")({"value": parsed_json(text)})
+
+
+def test_a_condition_compares_integers_of_64_bits_to_the_digit() -> None:
+    holds = condition_of("@.value.id == 9007199254740993 && @.value.id > -9223372036854775808 && @.value.id < 1e19")
+    assert holds({"value": {"id": 9007199254740993}}) and not holds({"value": {"id": 9007199254740992}})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,13 +14,16 @@ from starlette.routing import Route
 
 from tidegate.console.console import Console, Visit
 from tidegate.console.platform import certificate_days, components, disk_of
-from tidegate.console.summaries import summaries
+from tidegate.console.summaries import ConnectorSummary, summaries
 from tidegate.console.troubles import troubles_of
 from tidegate.kit.errors import TidegateError
 
 __all__ = ["routes"]
 
 _MOST_TROUBLES: Final = 50
+_MOST_QUEUES: Final = 10
+"""The most queues that are looked into at one time; other connectors keep what their tasks have counted."""
+_QUEUE_S: Final = 2.0
 
 
 def routes(console: Console) -> list[Route]:
@@ -50,7 +55,8 @@ class _OverviewPage:
         days = certificate_days(Path(keys)) if keys and self._config.ssl_keystore_type.upper() == "PEM" else None
         behind = self._console.groups.falling_behind if self._console.groups is not None else {}
         groups = {name: lag for name, lag in behind.items() if visit.may("read", "group", name)}
-        troubles = troubles_of(connectors or (), lines or (), silent, disk, days, groups)
+        settled = await self._settled(visit, connectors or ())
+        troubles = troubles_of(connectors or (), lines or (), silent, disk, days, groups, settled)
         rates = [summary.rate for summary in connectors or () if summary.rate is not None]
         lags = [summary.totals["lag"] for summary in connectors or () if summary.totals["lag"] is not None]
         return {
@@ -66,6 +72,30 @@ class _OverviewPage:
             "records": self._console.sampler.records if self._console.sampler is not None else [],
             "subjects": subjects,
         }
+
+    async def _settled(self, visit: Visit, connectors: Iterable[ConnectorSummary]) -> set[str]:
+        """The connectors whose dead letters were all sent back: their tasks count them until they start anew."""
+        if not self._config.bootstrap_servers:
+            return set()
+        asked = [s for s in connectors if s.queue and s.totals["dead_letters"]][:_MOST_QUEUES]
+        are_open = await asyncio.gather(*(self._has_letters(visit, summary) for summary in asked))
+        return {summary.name for summary, is_open in zip(asked, are_open, strict=True) if not is_open}
+
+    async def _has_letters(self, visit: Visit, summary: ConnectorSummary) -> bool:
+        async def ask() -> bool:
+            from broker.client import Admin
+            from tidegate.dead_letters.letter_queue import Queue
+
+            queue = Queue(visit.faces.kafka, summary.name, summary.queue)
+            async with Admin(visit.faces.kafka) as admin, aclosing(queue.open_letters(admin)) as letters:
+                async for _ in letters:
+                    return True
+            return False
+
+        try:
+            return await asyncio.wait_for(visit.faces.kept(("open letters", summary.name), ask), _QUEUE_S)
+        except (TidegateError, TimeoutError):
+            return True  # not for this user, or too many to look through
 
     async def _connectors(self, visit: Visit, silent: list[tuple[str, str]]) -> Any:
         """Their summaries; None without a worker or if it does not answer."""
