@@ -25,6 +25,7 @@ from tidegate.cli import tidegate as command_line
 
 DOCS = ROOT / "docs"
 HELD_ELSEWHERE = {
+    "cloud-kafka.md": "tests/docs/test_cloud_kafka.py",
     "README.md": "tests/docs/test_readme.py",
     "writing-connectors.md": "tests/connect/test_writing_connectors.py",
     "delta.md": "tests/connectors/delta/test_delta_sink.py",
