@@ -309,7 +309,7 @@ def register(
     as_json: bool,
 ) -> None:
     """Register a schema; prints its id. Registering the same schema again gives the same id."""
-    from registry.client import Incompatible
+    from registry.client import Incompatible, Refused
 
     with _client(data, url, config) as client:
         it = _File(client, file, schema_type, references)
@@ -320,6 +320,11 @@ def register(
         except Incompatible as error:
             hint = f"`tidegate schemas check {subject} {file}` lists each problem and its fix"
             raise Incompatible(f"{error}; {hint}", error.error_code) from error
+        except Refused as error:
+            if "Undefined name" not in str(error):
+                raise
+            hint = "--reference NAME=SUBJECT says which subject has the schema of a name"
+            raise Refused(f"{error}; {hint}", error.error_code) from error
     if as_json:
         print_json({"subject": subject, "id": schema_id, "type": it.type})
     else:

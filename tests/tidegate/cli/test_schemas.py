@@ -208,6 +208,8 @@ def test_references_are_followed(run: Run) -> None:
         {"name": "line.proto", "subject": "ref-line", "version": 1}
     ]
     assert "may become the next" in run("check", "ref-order", file, "--reference", "line.proto=ref-line@1")
+    unknown = run.file("parking.avsc", order({"name": "where", "type": "Place"}))
+    assert "--reference NAME=SUBJECT says" in run("register", "ref-avro", unknown, status=1)
     refused = run("delete", "ref-line", status=1)
     assert "Delete first what refers to it: ref-order version 1" in refused
     longer = 'syntax = "proto3"; package s; message Line { string sku = 1; int32 count = 2; }'
