@@ -127,14 +127,11 @@ def make_plan(
         _refuse_open(data, listening)
     if security is not None:
         security.renew(host_port(address)[0] for address in listening.values())
-    if (
-        tables.get("kafka")
-        and not bootstrap_servers
-        and security is None
-        and "listeners" not in tables.get("broker", {})
-    ):
+    protocol = tables.get("kafka", {}).get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT" and not bootstrap_servers and security is None and "broker" not in tables:
         raise UsageError(
-            f"{config_file}: [kafka] says how to log in to a Kafka elsewhere, and no --bootstrap-servers names it"
+            f"{config_file}: [kafka] has security.protocol {protocol}, which the embedded broker does not speak as it is: "
+            "--bootstrap-servers names a Kafka elsewhere, `tidegate secure init` secures the broker"
         )
     kafka = bootstrap_servers or listening["broker"]
     client = {
