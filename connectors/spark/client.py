@@ -34,6 +34,10 @@ _WORDS_OF_JAVA: Final = re.compile(
     r"^(?:#|Error|Exception|Unrecognized)|not found|No such file|Exception:", re.MULTILINE
 )
 """A JVM that can't start says so in such lines."""
+_CUT_OFF: Final = re.compile(
+    r"^(?:py4j\.protocol\.Py4JNetworkError|Connection\w*Error|BrokenPipeError)\b", re.MULTILINE
+)
+"""The driver's last error where the JVM is gone."""
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
 _TAKEN: Final = "taken"
@@ -284,9 +288,13 @@ def _end_process(process: subprocess.Popen[str]) -> None:
 
 
 def _has_lost_jvm(log: str) -> bool:
-    """Whether the JVM ended before Python could talk to it, and said nothing of why, as when it is killed."""
+    """Whether the JVM ended while the session was made, or before Python could talk to it without a word, as when it is killed."""
     before, met, _ = log.partition("Traceback (most recent call last)")
-    return bool(met) and "JAVA_GATEWAY_EXITED" in log and _WORDS_OF_JAVA.search(before) is None
+    if not met:
+        return False
+    if _CUT_OFF.search(log.rpartition("Traceback (most recent call last)")[2]) is not None:
+        return True
+    return "JAVA_GATEWAY_EXITED" in log and _WORDS_OF_JAVA.search(before) is None
 
 
 def _last_words(log: str) -> str:
