@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
@@ -240,7 +240,7 @@ def replay(
         plan.rehearse(start)
         if execute:
             plan.execute(start)
-    trial = try_letters(rest_of(data, connect), connector, plan.first) if tries and plan.first else None
+    trial = try_letters(rest_of(data, connect), connector, plan.first) if tries and plan.sent else None
     sent, skipped = plan.sent, plan.skipped
     if as_json:
         counts = {why: len(letters) for why, letters in skipped.items()}
@@ -251,8 +251,7 @@ def replay(
         verb = "would be" if not execute else "is" if count == 1 else "are"
         click.echo(f"{counted(count, 'letter')} {verb} sent to {name}")
     for why, letters in sorted(skipped.items()):
-        named = ", ".join(letters[:_NAMED]) + (", ..." if len(letters) > _NAMED else "")
-        click.echo(f"{counted(len(letters), 'letter')} left out ({named}): {why}")
+        click.echo(f"{counted(len(letters), 'letter')} left out ({_listed(letters)}): {why}")
     if not sent and not skipped:
         click.echo(f"nothing of {connector} is left in {queue.topic}")
     if trial is not None:
@@ -261,11 +260,14 @@ def replay(
         click.echo("nothing is changed: --execute does it")
 
 
+def _listed(letters: Sequence[str]) -> str:
+    return ", ".join(letters[:_NAMED]) + (", ..." if len(letters) > _NAMED else "")
+
+
 def _print_trial(trial: Trial) -> None:
     click.echo(f"{counted(trial.count, 'letter')} tried: {len(trial.records):,} would reach the sink's task")
     if trial.dropped:
-        named = ", ".join(trial.dropped[:_NAMED]) + (", ..." if len(trial.dropped) > _NAMED else "")
-        click.echo(f"{counted(len(trial.dropped), 'letter')} dropped by a transform ({named})")
+        click.echo(f"{counted(len(trial.dropped), 'letter')} dropped by a transform ({_listed(trial.dropped)})")
     for failed in trial.failed[:_NAMED]:
         click.echo(f"{failed.where} would fail again in {failed.stage}: {failed.error}")
     if len(trial.failed) > _NAMED:

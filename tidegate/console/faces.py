@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
 
 from tidegate.clients.broker_metrics import records_in
 from tidegate.clients.credentials import Credentials
@@ -171,6 +172,11 @@ class Faces:
             return await self.connect.run(lambda rest: totals(rest, workers))
 
         return await self.kept("totals", ask)
+
+    async def previewed(self, config: Mapping[str, str]) -> Any:
+        """The worker's answer to what a connector of this configuration would do. Raises NotThere for Kafka Connect's own worker."""
+        plugin = quote(config.get("connector.class", ""), safe="")
+        return await self.connect.call("PUT", f"/tidegate/v1/connector-plugins/{plugin}/config/preview", dict(config))
 
     async def kept(self, name: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         """The result of ``ask`` of the last two seconds, or a new one; requests at one time share it.

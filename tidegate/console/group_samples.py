@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from array import array
@@ -11,15 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.console.faces import Faces
-from tidegate.console.samples import rises
+from tidegate.console.samples import Periodic, append_point, rises
 from tidegate.kit.errors import TidegateError
-from tidegate.kit.logs import get_logger
 
 __all__ = ["GroupHistory", "GroupSampler"]
 
-logger = get_logger(__name__)
-
-_EVERY_S: Final = 15.0
 _POINTS: Final = 240
 _MOST_GROUPS: Final = 50
 """With more groups than this only those are asked about whose pages were opened lately."""
@@ -46,34 +41,27 @@ class GroupHistory:
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """A point of each row of ``tidegate.records.group_offsets.group_lags``; partitions without one lose theirs."""
         lags = {(row["topic"], row["partition"]): float(row["lag"]) for row in rows}
-        _add(self.total, sum(lags.values()))
+        append_point(self.total, sum(lags.values()), _POINTS)
         if len(lags) > _MOST_PARTITIONS:
             lags = {}
         self.partitions = {partition: self.partitions.get(partition, array("f")) for partition in lags}
         for partition, lag in lags.items():
-            _add(self.partitions[partition], lag)
+            append_point(self.partitions[partition], lag, _POINTS)
 
 
-class GroupSampler:
+class GroupSampler(Periodic):
     """Asks for the lag of groups at intervals, one after the other, as the console's own user.
 
     Of all groups while there are 50 at most, else of those whose pages were opened in the last hour.
     """
 
+    what = "lags of groups"
+
     def __init__(self, faces: Faces) -> None:
+        super().__init__()
         self._faces = faces
         self._histories: dict[str, GroupHistory] = {}
         self._opened: dict[str, float] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="console lag of groups")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
 
     def opened(self, group: str) -> GroupHistory | None:
         """The history of a group whose page is shown: it is asked about from now on. None without a point yet."""
@@ -84,18 +72,6 @@ class GroupSampler:
     def falling_behind(self) -> dict[str, int]:
         """Groups whose lag has grown for three minutes, with the lag."""
         return {name: int(known.total[-1]) for name, known in sorted(self._histories.items()) if known.lag_grows}
-
-    async def _run(self) -> None:
-        failing = False
-        while True:
-            try:
-                await self.sample()
-                failing = False
-            except TidegateError as error:
-                if not failing:
-                    logger.info("the lag of groups is not to be had at the moment", reason=str(error))
-                failing = True
-            await asyncio.sleep(_EVERY_S)
 
     async def sample(self) -> None:
         """One point of each group. A group that is gone, or that the user may not see, loses its history."""
@@ -117,8 +93,3 @@ class GroupSampler:
                         known[name] = self._histories.get(name) or GroupHistory()
                         known[name].add(rows)
         self._histories = known
-
-
-def _add(points: array[float], value: float) -> None:
-    points.append(value)
-    del points[:-_POINTS]

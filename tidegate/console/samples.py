@@ -7,13 +7,13 @@ import contextlib
 import time
 from array import array
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from tidegate.console.faces import Faces
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
-__all__ = ["History", "Sampler", "rises"]
+__all__ = ["History", "Periodic", "Sampler", "append_point", "rises"]
 
 logger = get_logger(__name__)
 
@@ -46,29 +46,30 @@ def rises(lags: array[float]) -> bool:
     return all(recent[i] < recent[i + third - 1] for i in range(0, _RISING_POINTS, third))
 
 
-class Sampler:
-    """Asks for the counts of all connectors at intervals, as the console's own user."""
+def append_point(points: array[float], value: float, most: int) -> None:
+    """The oldest point goes when there are ``most``."""
+    points.append(value)
+    del points[:-most]
 
-    def __init__(self, faces: Faces) -> None:
-        self._faces = faces
-        self.records: array[float] = array("f")
-        """Records per second that the broker has appended, a point every 15 seconds; empty without its metrics."""
-        self._records_before: tuple[float, float] | None = None
-        self._histories: dict[str, History] = {}
-        self._rows: dict[str, tuple[float, int]] = {}
+
+class Periodic:
+    """Takes a sample at intervals, in a task of its own. Where that fails, it logs so once and goes on."""
+
+    what: ClassVar[str]
+    """What is sampled, for the log."""
+
+    def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def _every_s(self) -> float:
-        return _EVERY_S if len(self._histories) <= _MANY else _MANY_EVERY_S
+    def every_s(self) -> float:
+        return _EVERY_S
 
-    @property
-    def _points(self) -> int:
-        """Of one connector: one hour."""
-        return int(3600 / self._every_s)
+    async def sample(self) -> None:
+        raise NotImplementedError
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="console samples")
+        self._task = asyncio.create_task(self._run(), name=f"samples of {self.what}")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -76,23 +77,51 @@ class Sampler:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
+    async def _run(self) -> None:
+        failing = False
+        while True:
+            try:
+                await self.sample()
+                failing = False
+            except TidegateError as error:
+                if not failing:
+                    logger.info(f"{self.what} are not to be had at the moment", reason=str(error))
+                failing = True
+            await asyncio.sleep(self.every_s)
+
+
+class Sampler(Periodic):
+    """Asks for the counts of all connectors at intervals, as the console's own user."""
+
+    what = "counts of connectors"
+
+    def __init__(self, faces: Faces) -> None:
+        super().__init__()
+        self._faces = faces
+        self.records: array[float] = array("f")
+        """Records per second that the broker has appended, a point every 15 seconds; empty without its metrics."""
+        self._records_before: tuple[float, float] | None = None
+        self._histories: dict[str, History] = {}
+        self._rows: dict[str, tuple[float, int]] = {}
+
+    @property
+    def every_s(self) -> float:
+        return _EVERY_S if len(self._histories) <= _MANY else _MANY_EVERY_S
+
+    @property
+    def _points(self) -> int:
+        """Of one connector: one hour."""
+        return int(3600 / self.every_s)
+
     def history(self, connector: str) -> History | None:
         """None for a connector that was not seen yet."""
         return self._histories.get(connector)
 
-    async def _run(self) -> None:
-        failing = False
-        while True:
-            await self._look_at_broker()
-            try:
-                if self._faces.has_connect:
-                    self.add(await self._faces.totals(), time.monotonic())
-                failing = False
-            except TidegateError as error:
-                if not failing:
-                    logger.info("counts of connectors are not to be had at the moment", reason=str(error))
-                failing = True
-            await asyncio.sleep(self._every_s)
+    async def sample(self) -> None:
+        """One point of everything."""
+        await self._look_at_broker()
+        if self._faces.has_connect:
+            self.add(await self._faces.totals(), time.monotonic())
 
     async def _look_at_broker(self) -> None:
         total = await self._faces.records_in()
@@ -100,8 +129,7 @@ class Sampler:
         if total is None:
             return
         if before is not None and total >= before[1] and now > before[0]:
-            self.records.append((total - before[1]) / (now - before[0]))
-            del self.records[: -self._points]
+            append_point(self.records, (total - before[1]) / (now - before[0]), self._points)
         self._records_before = now, total
 
     def add(self, totals: Mapping[str, Mapping[str, Any]], now: float) -> None:
@@ -117,5 +145,4 @@ class Sampler:
             rate = (rows - rows_before) / (now - before) if now > before and rows >= rows_before else float("nan")
             self._rows[name] = now, rows
             for points, value in ((history.rates, rate), (history.lags, float("nan") if lag is None else lag)):
-                points.append(value)
-                del points[: -self._points]
+                append_point(points, value, self._points)

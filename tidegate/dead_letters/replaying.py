@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from tidegate.clients.topics import naming_topics
 from tidegate.dead_letters.letter_queue import MEMBERS, REPLAYS, Letter, Queue, group_of
 from tidegate.dead_letters.sent import Sent, written
-from tidegate.dead_letters.trying import MOST_TRIED, Outgoing
+from tidegate.dead_letters.trying import MOST_TRIED, MOST_TRIED_BYTES, Outgoing
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import time_text
@@ -56,11 +56,13 @@ class Plan:
         self.skipped: dict[str, list[str]] = defaultdict(list)
         """By reason, each with its place in the queue."""
         self.first: list[Outgoing] = []
-        """The first ``MOST_TRIED`` to send, of a rehearsal."""
+        """The first to send, of a rehearsal: ``MOST_TRIED`` at most, of ``MOST_TRIED_BYTES`` in all."""
+        self._tried_bytes = 0
 
     def rehearse(self, start: Position | None) -> None:
         """Decide about every letter without sending it. Raises UsageError for one that cannot be sent."""
         self.first.clear()
+        self._tried_bytes = 0
 
         async def run() -> None:
             from broker.client import Admin
@@ -75,11 +77,16 @@ class Plan:
             async with aclosing(self._queue.read(ranges)) as letters:
                 async for letter in letters:
                     outgoing = self._outgoing(letter)
-                    if outgoing is not None and len(self.first) < MOST_TRIED:
-                        self.first.append(Outgoing(letter, outgoing))
+                    if outgoing is not None:
+                        self._try_later(Outgoing(letter, outgoing))
             self._end()
 
         asyncio.run(run())
+
+    def _try_later(self, outgoing: Outgoing) -> None:
+        self._tried_bytes += outgoing.size
+        if len(self.first) < MOST_TRIED and self._tried_bytes <= MOST_TRIED_BYTES:
+            self.first.append(outgoing)
 
     def execute(self, start: Position | None) -> None:
         """Send them, in transactions that hold what is noted about the queue, too."""

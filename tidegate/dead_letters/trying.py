@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.clients.worker import path_of
 from tidegate.dead_letters.letter_queue import Letter
+from tidegate.kit.errors import UsageError
 
 if TYPE_CHECKING:
     from tidegate.clients.rest import Rest
 
-__all__ = ["MOST_TRIED", "Failed", "Outgoing", "Trial", "try_letters"]
+__all__ = ["MOST_TRIED", "MOST_TRIED_BYTES", "Failed", "Outgoing", "Trial", "try_letters"]
 
 MOST_TRIED: Final = 100
 """The most letters that a worker tries in one call."""
+MOST_TRIED_BYTES: Final = 8_000_000
+"""The most bytes of their keys, values and headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,12 @@ class Outgoing:
 
     letter: Letter
     record: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        parts = (self.record["key"], self.record["value"], *(data for _, data in self.record["headers"]))
+        return sum(len(part) for part in parts if part is not None)
 
     def to_json(self) -> dict[str, Any]:
         """For the worker. Partition and offset are the letter's, by which its answer names records."""
@@ -67,10 +76,12 @@ class Trial:
 def try_letters(worker: Rest, connector: str, outgoing: Sequence[Outgoing]) -> Trial:
     """Have the worker take the letters through the connector's converters, transforms and the preview of its sink.
 
-    Nothing is written. ``outgoing`` has ``MOST_TRIED`` letters at most. Raises NotThere for a worker that has no
-    previews (Kafka Connect's own) and TidegateError with the worker's words: of a job, which reads the log by itself, or of
-    a sink whose table is missing.
+    Nothing is written. ``outgoing`` is ``Plan.first``. Raises UsageError where it has none, for the first letter alone is
+    larger than ``MOST_TRIED_BYTES``, NotThere for a worker that has no previews (Kafka Connect's own), and TidegateError with
+    the worker's words: of a job, which reads the log by itself, or of a sink whose table is missing.
     """
+    if not outgoing:
+        raise UsageError(f"the first letter has more than the {MOST_TRIED_BYTES:,} bytes that are tried at once")
     body = {"records": [each.to_json() for each in outgoing]}
     told = worker.call("POST", "/tidegate/v1" + path_of(connector, "/preview"), body)
     failed = [Failed(_where(each), each["stage"], each["error"]) for each in told["left_out"]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ from registry.client import RegistryClient
 from tests.support.platform import running_platform, tidegate, until
 from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate as command_line
+from tidegate.dead_letters.letter_queue import Queue as LetterQueue
 from tidegate.dead_letters.letter_queue import group_of
+from tidegate.dead_letters.replaying import Plan
 from tidegate.dead_letters.sent import NOTHING, Sent, written
 
 Letter = tuple[str | None, str, dict[str, str]]
@@ -228,6 +232,25 @@ def test_edits_that_are_none_are_refused_before_anything_is_sent(queue: Callable
         failed = q.dlq("replay", "--edits", str(tmp_path / "edits.jsonl"), "--execute", fails=True)
         assert words in str(failed.exception)
     assert q.read("wrong-orders") == []
+
+
+def test_what_is_tried_is_bounded_and_a_worker_that_hangs_up_is_told(queue: Callable[[str], Queue]) -> None:
+    tried = queue("tried")
+    tried.create("orders-tried", tried.topic)
+    tried.write([(None, "x" * 900_000, facts("orders-tried", n, connector_name="tried")) for n in range(12)])
+    plan = Plan(
+        LetterQueue(ClientConfig(tried.servers), "tried", tried.topic), None, None, again=False, skip_others=False
+    )
+    plan.rehearse(None)
+    assert (len(plan.first), plan.sent["orders-tried"]) == (8, 12)
+    plan.rehearse(None)
+    assert len(plan.first) == 8, "each rehearsal begins anew"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=lambda: [server.accept()[0].close() for _ in range(3)], daemon=True).start()
+        worker = f"http://127.0.0.1:{server.getsockname()[1]}"
+        told = tried.dlq("replay", "--try", "--connect", worker, fails=True)
+    assert worker in str(told.exception) and "Traceback" not in told.output
+    assert len(tried.open_letters()) == 12 and tried.read("orders-tried") == []
 
 
 def test_replaying_goes_on_where_it_stopped(queue: Callable[[str], Queue]) -> None:

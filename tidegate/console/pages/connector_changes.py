@@ -194,7 +194,7 @@ class _ChangesPage:
         """Show the effects of a reviewed change: records, schemas and actions, beside those of the configuration that runs."""
         draft: _Draft = self._console.drafts.look(visit.session.id, (await visit.form()).get("draft", ""))
         try:
-            told = await self._previewed(visit, draft.after)
+            told = await visit.faces.previewed(draft.after)
         except NotThere:
             return visit.page(
                 "connector_preview.html", message="This worker has no previews: it is Kafka Connect's own."
@@ -206,7 +206,7 @@ class _ChangesPage:
         before = None
         if draft.name is not None:
             with contextlib.suppress(TidegateError):  # what runs may be what is repaired
-                before = await self._previewed(visit, draft.before)
+                before = await visit.faces.previewed(draft.before)
         return visit.page(
             "connector_preview.html",
             message="",
@@ -214,12 +214,6 @@ class _ChangesPage:
             left_out=told["left_out"],
             differences=_differences(_effects(before) if before else None, _effects(told)),
             has_before=bool(before),
-        )
-
-    async def _previewed(self, visit: Visit, config: Mapping[str, str]) -> Any:
-        plugin = quote(config.get("connector.class", ""), safe="")
-        return await visit.faces.connect.call(
-            "PUT", f"/tidegate/v1/connector-plugins/{plugin}/config/preview", dict(config)
         )
 
     async def apply(self, visit: Visit) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -53,9 +52,8 @@ async def _show(visit: Visit) -> Response:
 async def _preview(visit: Visit) -> Response:
     """Show a run over the first records without writing anything: a job of Spark tells columns, rows and the plan."""
     config = await visit.faces.connect.call("GET", path_of(visit.parameters["name"], "/config"))
-    plugin = quote(config["connector.class"], safe="")
     try:
-        told = await visit.faces.connect.call("PUT", f"/tidegate/v1/connector-plugins/{plugin}/config/preview", config)
+        told = await visit.faces.previewed(config)
     except NotAllowed:
         raise
     except TidegateError as error:

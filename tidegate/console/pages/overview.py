@@ -87,15 +87,19 @@ class _OverviewPage:
             from tidegate.dead_letters.letter_queue import Queue
 
             queue = Queue(visit.faces.kafka, summary.name, summary.queue)
-            async with Admin(visit.faces.kafka) as admin, aclosing(queue.open_letters(admin)) as letters:
-                async for _ in letters:
-                    return True
+            try:
+                async with (
+                    asyncio.timeout(_QUEUE_S),
+                    Admin(visit.faces.kafka) as admin,
+                    aclosing(queue.open_letters(admin)) as letters,
+                ):
+                    async for _ in letters:
+                        return True
+            except (TidegateError, TimeoutError):
+                return True  # not for this user, or too many to look through
             return False
 
-        try:
-            return await asyncio.wait_for(visit.faces.kept(("open letters", summary.name), ask), _QUEUE_S)
-        except (TidegateError, TimeoutError):
-            return True  # not for this user, or too many to look through
+        return await visit.faces.kept(("open letters", summary.name), ask)
 
     async def _connectors(self, visit: Visit, silent: list[tuple[str, str]]) -> Any:
         """Their summaries; None without a worker or if it does not answer."""
