@@ -17,14 +17,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.api import ConnectError, RetriableConnectError
+from connect.api import ConnectError, JobTaskContext, RetriableConnectError, SourceJobTaskContext
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
 from connectors.spark.job import RECORD_CLASSES, WARM, Job
 from connectors.spark.load import Load
 from tidegate.kit.logs import get_logger
 
-__all__ = ["Cancelled", "SparkDriver"]
+__all__ = ["Cancelled", "SparkDriver", "tell"]
 
 logger = get_logger(__name__)
 
@@ -34,10 +34,6 @@ _WORDS_OF_JAVA: Final = re.compile(
     r"^(?:#|Error|Exception|Unrecognized)|not found|No such file|Exception:", re.MULTILINE
 )
 """A JVM that can't start says so in such lines."""
-_CUT_OFF: Final = re.compile(
-    r"^(?:py4j\.protocol\.Py4JNetworkError|Connection\w*Error|BrokenPipeError)\b", re.MULTILINE
-)
-"""The driver's last error where the JVM is gone."""
 _CANCEL_GRACE_S: Final = 3
 _RECORDING_S: Final = 60
 _TAKEN: Final = "taken"
@@ -174,7 +170,7 @@ class SparkDriver:
         log = (scratch / "spark.log").read_text(errors="replace")
         if status < 0:
             raise RetriableConnectError(f"the Spark driver was killed: it ended by signal {-status}")
-        if _has_lost_jvm(log):
+        if _ended_without_a_word(log):
             raise RetriableConnectError("Spark's JVM was killed while it started, or could not start, without a word")
         raise ConnectError(f"the Spark driver ended with status {status}: {_last_words(log)}")
 
@@ -244,6 +240,12 @@ class SparkDriver:
             watcher.join()
 
 
+def tell(context: JobTaskContext | SourceJobTaskContext, said: Mapping[str, Any]) -> None:
+    """Report what a driver says of a job's progress."""
+    more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
+    context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
+
+
 def _write_line(process: subprocess.Popen[str], line: str) -> None:
     """Say something to a driver; one that is gone is told of by its missing answer."""
     assert process.stdin is not None
@@ -287,14 +289,10 @@ def _end_process(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def _has_lost_jvm(log: str) -> bool:
-    """Whether the JVM ended while the session was made, or before Python could talk to it without a word, as when it is killed."""
+def _ended_without_a_word(log: str) -> bool:
+    """Whether the JVM ended before Python could talk to it, and did not say why, as when it is killed."""
     before, met, _ = log.partition("Traceback (most recent call last)")
-    if not met:
-        return False
-    if _CUT_OFF.search(log.rpartition("Traceback (most recent call last)")[2]) is not None:
-        return True
-    return "JAVA_GATEWAY_EXITED" in log and _WORDS_OF_JAVA.search(before) is None
+    return bool(met) and "JAVA_GATEWAY_EXITED" in log and _WORDS_OF_JAVA.search(before) is None
 
 
 def _last_words(log: str) -> str:

@@ -69,7 +69,13 @@ def main() -> int:
         job = described(description)
         description.unlink()  # it may hold a password
         if spark is None:
-            spark = _session(job)
+            try:
+                spark = _session(job)
+            except Exception as error:
+                if not is_passing(error):
+                    raise  # the worker reads in the log what Java said
+                _say(**_failed(error))
+                return 1
             signal.signal(signal.SIGTERM, functools.partial(_end, spark))
         with descriptions.running(spark):
             if line.startswith(WARM):
@@ -125,7 +131,7 @@ def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -
         lost = {id_: told for id_, told in lost_executors(spark).items() if id_ not in lost_before}
     except Exception as error:  # noqa: BLE001 - whatever ended the job is told in one line, the rest is in the log
         print(error, file=sys.stderr)
-        said: dict[str, Any] = {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
+        said = _failed(error)
     else:
         said = {"event": "done", **done, "lost": note_of(lost)}
     ended.set()
@@ -134,6 +140,10 @@ def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -
     _say(**said)
     if said.get("ended_early"):
         os._exit(143)  # as asked
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    return {"event": "failed", "message": first_words(error), "passing": is_passing(error)}
 
 
 def _warm_and_say(spark: SparkSession, job: Job | Load) -> None:

@@ -23,7 +23,7 @@ from connect.api import (
     SinkConnector,
     TopicPartition,
 )
-from connectors.spark.client import SparkDriver
+from connectors.spark.client import SparkDriver, tell
 from connectors.spark.config import REGISTERED, SparkSinkConfig
 from connectors.spark.jars import packages_for
 from connectors.spark.job import TABLES, Input, Job, Maintenance, Merge
@@ -136,8 +136,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
             self.context.leave_out(record, DataError(one["error"][0].as_py()))
 
     def _tell(self, said: Any) -> None:
-        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
+        tell(self.context, said)
 
     def _job(self, inputs: list[Input], run_id: str) -> Job:
         config, registry = self.config, self.context.registry_properties

@@ -21,7 +21,7 @@ from connect.api import (
     Written,
     get_logger,
 )
-from connectors.spark.client import SparkDriver
+from connectors.spark.client import SparkDriver, tell
 from connectors.spark.config import REGISTERED
 from connectors.spark.jars import packages_for
 from connectors.spark.load import Load
@@ -107,8 +107,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
         return packages_for(self.config.format, self.config.conf, self.config.path)
 
     def _tell(self, said: Any) -> None:
-        more = {name: said[name] for name in ("parts", "seconds_left") if name in said}
-        self.context.progress(said["done"], said["total"], unit=said["unit"], note=said["note"], **more)
+        tell(self.context, said)
 
     def _load(self, position: Mapping[str, Any] | None, *, preview_rows: int = 0) -> Load:
         config, registry = self.config, self.context.registry_properties

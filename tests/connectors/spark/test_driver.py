@@ -390,7 +390,9 @@ def test_a_driver_whose_worker_is_gone_ends_in_the_middle_of_its_job(job_for, fl
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("whose", ["jvm at its start", "jvm in a job", "driver"])
+@pytest.mark.parametrize(
+    "whose", ["jvm after 0 s", "jvm after 0.5 s", "jvm after 1 s", "jvm after 2 s", "jvm in a job", "driver"]
+)
 def test_a_process_of_spark_that_is_killed_is_a_failure_that_passes(job_for, flights, tmp_path, whose):
     driver, ended = SparkDriver(stopping=threading.Event(), idle_s=60), threading.Event()
     endless = f"SELECT count(*) FROM {flights[0].view}, range(1000000000000) r WHERE month + r.id < 0"
@@ -400,19 +402,21 @@ def test_a_process_of_spark_that_is_killed_is_a_failure_that_passes(job_for, fli
         return main, [child for child in main.children(recursive=True) if child.name() == "java"]
 
     def kill_at_the_start():
+        """Wherever the JVM is then: before Python knows its port, while the session is made, or in the job."""
         while not ended.wait(0.01):
             with suppress(psutil.Error, AttributeError):
                 if jvms := processes()[1]:
+                    ended.wait(float(whose.split()[2]))
                     jvms[0].kill()
                     return
 
     def kill_in_the_job(said):
-        if whose != "jvm at its start" and said["unit"] == "tasks" and said["total"]:
+        if whose in ("jvm in a job", "driver") and said["unit"] == "tasks" and said["total"]:
             main, jvms = processes()
             (main if whose == "driver" else jvms[0]).kill()
 
     watcher = threading.Thread(target=kill_at_the_start)
-    if whose == "jvm at its start":
+    if whose.endswith(" s"):
         watcher.start()
     try:
         with pytest.raises(RetriableConnectError, match="killed"):
