@@ -41,9 +41,15 @@ class _Logins(asyncssh.SSHServer):
 class _Noting(asyncssh.SFTPServer):
     """Notes which files are written to the disk, and what is renamed."""
 
-    def __init__(self, channel: Any, chroot: str, notes: list[tuple[str, str]]) -> None:
+    def __init__(self, channel: Any, chroot: str, notes: list[tuple[str, str]], failing: set[int]) -> None:
         super().__init__(channel, chroot=chroot)
-        self._notes, self._root = notes, chroot
+        self._notes, self._root, self._failing = notes, chroot, failing
+
+    def write(self, file_obj: object, offset: int, data: bytes) -> Any:
+        if offset in self._failing:
+            self._failing.remove(offset)
+            raise asyncssh.SFTPFailure("this write fails")
+        return super().write(file_obj, offset, data)
 
     def fsync(self, file_obj: object) -> Any:
         path = Path(f"/proc/self/fd/{file_obj.fileno()}").readlink()  # type: ignore[attr-defined]
@@ -78,6 +84,8 @@ class SftpServer:
         self._refuses = refuses
         self.notes: list[tuple[str, str]] = []
         """``fsync``, ``from`` and ``to``, each with a path, in their order; nothing with ``refuses``."""
+        self.failing: set[int] = set()
+        """The positions in a file at which the next write fails, once each."""
         self.root = folder / "files"
         self.root.mkdir(parents=True)
         self.known_hosts, self.key = folder / "known_hosts", folder / "id_ed25519"
@@ -109,7 +117,7 @@ class SftpServer:
 
     def _session(self, channel: Any) -> asyncssh.SFTPServer:
         if self._refuses is None:
-            return _Noting(channel, str(self.root), self.notes)
+            return _Noting(channel, str(self.root), self.notes, self.failing)
         return _PlainRenames(channel, str(self.root), self._refuses)
 
     def _on_loop(self, coroutine: Any) -> Any:

@@ -77,6 +77,19 @@ def test_a_file_is_on_the_servers_disk_before_and_after_it_gets_its_name(server:
             assert ("fsync", path) in server.notes[:at], "its bytes are there before it has its name"
 
 
+def test_a_file_of_which_one_write_has_failed_is_no_file(server: SftpServer) -> None:
+    """The writes after it succeed, so the file has its size, and a gap."""
+    long = "x" * 40_000
+    rows = [{**row(n), "city": long} for n in range(3)]
+    with sink_bench(server).sink(P0) as running:
+        server.failing.add(32 * 1024)
+        with pytest.raises(RetriableConnectError, match="cannot write.*this write fails"):
+            running.task.put([batch(rows)])
+        assert not server.failing and ids(server) == {}
+        running.task.put([batch(rows)])
+    assert ids(server) == {"events+0+0000000000.json": [0, 1, 2]}
+
+
 @pytest.mark.parametrize("interrupted", ["log.json.new", "+0+0000000003.json_tmp"])
 def test_a_server_that_cannot_replace_files_in_one_step_loses_no_commit(tmp_path: Path, interrupted: str) -> None:
     refused = [True]
