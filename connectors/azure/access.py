@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from connect.api import KeyType, Password, Problem, at_least, config, inherited, key, non_empty, one_of
+from connect.api import Password, Problem, at_least, config, inherited, key, non_empty, one_of
 from connectors.objects.azure import AzureKeys, azure_problems, azure_settings
+from connectors.objects.config import request_retries_key
 from connectors.objects.proxies import proxy_options, proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["UNUSED", "AzureAccess"]
@@ -32,14 +33,7 @@ class AzureAccess(AzureKeys):
         doc="Address of a server other than Azure's, with the account: http://127.0.0.1:10000/devstoreaccount1.",
         group="Azure",
     )
-    retries: int = key(
-        "azblob.retry.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="Azure",
-    )
+    retries: int = request_retries_key("azblob.retry.retries", "Azure")
     timeout_ms: int = key(
         "azblob.connection.timeout.ms",
         default=30_000,

@@ -7,6 +7,7 @@ from typing import Any
 
 from connect.api import KeyType, Password, Problem, at_least, config, key, non_empty
 from connectors.objects.buckets import Bucket
+from connectors.objects.config import request_retries_key
 from connectors.objects.gcs import GcsKeys, gcs_problems, gcs_settings
 from connectors.objects.proxies import proxy_options, proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
@@ -28,14 +29,7 @@ class GcsAccess(GcsKeys):
         doc="Address of a server other than Google's that has its XML API, such as http://127.0.0.1:4443.",
         group="GCS",
     )
-    retries: int = key(
-        "gcs.part.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="GCS",
-    )
+    retries: int = request_retries_key("gcs.part.retries", "GCS")
     proxy_url: str = proxy_url_key("gcs.proxy.url", "GCS")
     proxy_user: str = proxy_user_key("gcs.proxy.user", "GCS")
     proxy_password: Password = proxy_password_key("gcs.proxy.password", "GCS")

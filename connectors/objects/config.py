@@ -9,7 +9,15 @@ from connect.api import Check, KeyType, Problem, Visible, at_least, between, con
 from connectors.objects.formats import FORMATS, RESTORABLE, FormatOptions, format_name
 from connectors.objects.joda import problem_of
 
-__all__ = ["PARTITIONERS", "ObjectSinkConfig", "class_of", "compression_key", "compression_level_key", "separator_of"]
+__all__ = [
+    "PARTITIONERS",
+    "ObjectSinkConfig",
+    "class_of",
+    "compression_key",
+    "compression_level_key",
+    "request_retries_key",
+    "separator_of",
+]
 
 PARTITIONERS = (
     "DefaultPartitioner",
@@ -42,6 +50,17 @@ def compression_key(name: str, group: str) -> Any:
         check=one_of("none", "gzip"),
         doc="Compression of JSON, CSV and raw files.",
         importance="low",
+        group=group,
+    )
+
+
+def request_retries_key(name: str, group: str) -> Any:
+    return key(
+        name,
+        default=3,
+        type=KeyType.INT,
+        check=at_least(0),
+        doc="How often a failed request is repeated before the worker's own retries.",
         group=group,
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from connect.api import KeyType, Password, Problem, at_least, config, family, key, keys_of, non_empty
+from connect.api import KeyType, Password, Problem, config, family, key, keys_of, non_empty
+from connectors.objects.config import request_retries_key
 from connectors.objects.proxies import proxy_password_key, proxy_problems, proxy_url_key, proxy_user_key
 
 __all__ = ["S3AccessConfig", "access_problems", "role_options", "role_problems"]
@@ -63,14 +64,7 @@ class S3AccessConfig:
         importance="low",
         group="S3",
     )
-    retries: int = key(
-        "s3.part.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="S3",
-    )
+    retries: int = request_retries_key("s3.part.retries", "S3")
     provider_class: str = key(
         "s3.credentials.provider.class",
         default=f"com.amazonaws.auth.{_CHAIN}",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from connect.api import KeyType, Password, Problem, at_least, config, key, non_empty, one_of
+from connectors.objects.config import request_retries_key
 from connectors.objects.formats import FileFormat, FormatOptions, format_of
 from connectors.objects.layouts import Layout, Template, template_pattern
 from connectors.s3.access import access_problems, role_options, role_problems
@@ -59,14 +60,7 @@ class AivenS3SourceConfig:
         group="S3",
     )
     prefix: str = key("aws.s3.prefix", default="", doc="What names of objects that are read begin with.", group="S3")
-    retries: int = key(
-        "aws.s3.backoff.max.retries",
-        default=3,
-        type=KeyType.INT,
-        check=at_least(0),
-        doc="How often a failed request is repeated before the worker's own retries.",
-        group="S3",
-    )
+    retries: int = request_retries_key("aws.s3.backoff.max.retries", "S3")
     template: str = key(
         "file.name.template",
         check=_template,
