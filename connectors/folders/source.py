@@ -15,7 +15,6 @@ from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, cast
 
 from connect.api import (
-    MAX_BATCH_BYTES,
     ConnectError,
     DataError,
     Dataset,
@@ -53,6 +52,7 @@ from connectors.folders.sftp_config import (
     SftpSchemalessJsonConfig,
 )
 from connectors.folders.stores import Folder, StoredFile, folder_of
+from connectors.objects.polling import batches_of_poll
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,23 +118,13 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
         return {_INFERRED: self.config.input_path}
 
     def poll(self) -> Sequence[RecordBatch]:
-        batches: list[RecordBatch] = []
-        size = 0
-        while len(batches) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
-            try:
-                batch = self._next()
-            except Exception:
-                self._reading = None  # after a failure the file is read again from its position
-                if batches:
-                    return batches
-                raise
-            if batch is None:
-                break
-            batches.append(batch)
-            size += batch.nbytes
+        batches = batches_of_poll(self._next, _BATCHES_A_POLL, self.context.stopping, self._begin_again)
         if not batches:
             self.context.stopping.wait(max(0.0, self._next_look - time.monotonic()))
         return batches
+
+    def _begin_again(self) -> None:
+        self._reading = None  # the file is read again from its position
 
     def _next(self) -> RecordBatch | None:
         """The next batch; None while there is nothing to read."""

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from connect.api import (
-    MAX_BATCH_BYTES,
     ConnectError,
     DataError,
     OffsetChanges,
@@ -24,6 +23,7 @@ from connect.api import (
     pieces,
 )
 from connect.formats import text_headers
+from connectors.objects.polling import batches_of_poll
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ class ReadableObjects(Protocol):
 
 
 class SourceSettings(Protocol):
-    """What a task takes from its configuration."""
+    """The part of the configuration that a task uses."""
 
     @property
     def layout(self) -> Layout: ...
@@ -134,23 +134,13 @@ class ObjectSourceTask(SourceTask[SettingsT]):
         self._next_look = time.monotonic()
 
     def poll(self) -> Sequence[RecordBatch]:
-        batches: list[RecordBatch] = []
-        size = 0
-        while len(batches) < _BATCHES_A_POLL and size < MAX_BATCH_BYTES and not self.context.stopping.is_set():
-            try:
-                batch = self._next()
-            except Exception:
-                self._reading = None  # after a failure it is read again from the offset
-                if batches:
-                    return batches
-                raise
-            if batch is None:
-                break
-            batches.append(batch)
-            size += batch.nbytes
+        batches = batches_of_poll(self._next, _BATCHES_A_POLL, self.context.stopping, self._begin_again)
         if not batches:
             self.context.stopping.wait(max(0.0, min(self._next_look - time.monotonic(), _IDLE_S)))
         return batches
+
+    def _begin_again(self) -> None:
+        self._reading = None  # it is read again from the offset
 
     def _next(self) -> RecordBatch | None:
         """The next batch; None while there is nothing to read."""
