@@ -1,6 +1,6 @@
 """``python -m bench.capacity [broker-records|broker-partitions|...]``: how far one process of each component goes, ours alone.
 
-Each section prints a table whose rows grow by a factor. What is flat from row to row scales linearly.
+Each section prints a table whose rows grow by a factor. A figure that stays the same from row to row scales linearly.
 """
 
 from __future__ import annotations

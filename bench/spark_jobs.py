@@ -1,4 +1,4 @@
-"""What a connector's Spark job waits for: the session, the first job on it, and the jobs after that.
+"""Times the parts of a connector's Spark job: the session, the first job on it, and the jobs after that.
 
 ``python -m bench spark_jobs``; ROWS=1000000 for more than the 1,000 records with which a job is nothing but its overhead. Each
 run starts a driver of its own, as a connector has it, over a topic of Avro on a broker of Tidegate. Figures are seconds to the

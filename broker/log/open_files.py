@@ -17,7 +17,7 @@ _LOOKED_AT: Final = 64
 
 
 class OpenFile(Protocol):
-    """What has a file open. ``is_recent`` is set at each use."""
+    """The owner of an open file. It sets ``is_recent`` at each use."""
 
     is_recent: bool
 

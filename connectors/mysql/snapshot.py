@@ -222,7 +222,7 @@ def _after(part: Any, key: Mapping[str, str | None]) -> str:
 
 
 def _collations(key: Mapping[str, str | None]) -> list[list[str | None]]:
-    """What a part tells of the order, beside columns and values; nothing where all are numbers."""
+    """The collations of a key, as a part has them beside columns and values; none where all columns are numbers."""
     return [list(key.values())] if any(collation is not None for collation in key.values()) else []
 
 

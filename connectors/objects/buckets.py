@@ -216,7 +216,7 @@ def _stored(each: Any) -> StoredObject:
 
 
 def _reason(error: Exception) -> str:
-    """What the server said: its status, code and message where it sent those, else the first line of the error."""
+    """The server's words: its status, code and message where it sent those, else the first line of the error."""
     text = str(error).strip()
     answer = text.partition("non-2xx status code: ")[2]
     code, message = (re.search(f"<{tag}>([^<\\n]*)", answer) for tag in ("Code", "Message"))

@@ -43,7 +43,7 @@ def class_of(*names: str) -> Check:
 
 
 def compression_key(name: str, group: str) -> Any:
-    """What each object store calls otherwise, and all have."""
+    """A key that all object stores have, each by a name of its own."""
     return key(
         name,
         default="none",

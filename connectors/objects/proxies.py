@@ -36,7 +36,7 @@ def proxy_options(url: str, user: str, password: Password) -> dict[str, Any]:
 
 
 def proxy_problems(url: str, name: str) -> Iterable[Problem]:
-    """What is wrong with the URL of a proxy, the value of the key ``name``; empty is fine."""
+    """Judge the URL of a proxy, the value of the key ``name``; an empty one is fine."""
     try:
         parts = urlsplit(url)
         fits = not url or (parts.scheme in ("http", "https") and parts.hostname and parts.port != 0)

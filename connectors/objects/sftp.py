@@ -100,7 +100,7 @@ class SftpServerKeys:
 
 
 def url_problems(name: str, url: str | None) -> Iterator[Problem]:
-    """What is wrong with the value of a key that may be the URL of a folder on a server."""
+    """Judge the value of a key that may be the URL of a folder on a server."""
     parts = urlsplit(url or "")
     if parts.scheme == "sftp" and parts.password:
         yield Problem(name, f"{name} has a password, which status and logs would show: set sftp.password")

@@ -151,7 +151,7 @@ class ObjectSourceConfig(ABC):
     @property
     @abstractmethod
     def source_bucket(self) -> Mapping[str, str]:
-        """What every source partition begins with: the bucket or container."""
+        """The bucket or container, with which every source partition begins."""
 
     @property
     def restores(self) -> bool:
@@ -208,6 +208,6 @@ class ObjectSourceConfig(ABC):
 
 
 def poll_interval_key(name: str, group: str) -> Any:
-    """What each object store calls otherwise."""
+    """A key that all sources have, each by a name of its own."""
     doc = "How often new objects are looked for, in milliseconds."
     return key(name, default=60_000, check=at_least(1), doc=doc, group=group)

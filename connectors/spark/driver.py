@@ -387,7 +387,7 @@ def _rows(job: Job, of_topics: Mapping[str, topics.Topic], frames: Sequence[Data
 
 
 def _done(job: Job, read: Mapping[str, topics.Topic], *, files: int = 0, there: Collection[str] = ()) -> dict[str, Any]:
-    """What the job's end says. Topics that are ``there``, in their table, and topics that Spark has not counted are read once more for
+    """The members of the message at the job's end. Topics that are ``there``, in their table, and topics that Spark has not counted are read once more for
     what can't be decoded alone."""
     counts = {name: None if name in there else topic.counts() for name, topic in read.items()}
     frames = {

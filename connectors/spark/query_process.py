@@ -152,7 +152,7 @@ class _Topics:
                 self._frames[topic].createOrReplaceTempView(f"`{view}`")
 
     def notes(self, result: DataFrame) -> list[str]:
-        """What the author of the query should know of its rows, after they were computed. An ``Observation`` does not look into
+        """Sentences about the rows for the author of the query, once they were computed. An ``Observation`` does not look into
         subqueries; the metrics of the plan do."""
         metrics: Any = result._jdf.queryExecution().observedMetrics()
         counted = ((topic, metrics.apply(topic)) for topic in self._frames if metrics.contains(topic))

@@ -60,7 +60,7 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 
     @property
     def _stopping(self) -> threading.Event:
-        """What ends a job that runs."""
+        """Set, it ends a job that runs."""
         return self.context.stopping
 
     def cancel(self) -> None:

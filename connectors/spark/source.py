@@ -154,7 +154,7 @@ class SparkSourceTask(SourceJobTask[SparkSourceConfig]):
 
 
 class SparkSourceConnector(SourceConnector[SparkSourceConfig]):
-    """What Spark reads to a topic, as jobs that the worker starts, watches and can cancel."""
+    """Moves what Spark reads to a topic, in jobs that the worker starts, watches and can cancel."""
 
     config_class = SparkSourceConfig
     task_class = SparkSourceTask

@@ -82,8 +82,8 @@ class Snapshot:
             yield [made(pending, ends_table=True, ends_all=True).replace(source_offset=done)]
 
     def _order(self, shape: Shape) -> dict[str, int]:
-        """The columns of the order in which the table is stored, and their indices among the captured ones. Empty where that order is
-        not for good: VACUUM gives rows other numbers unless these are the primary key.
+        """The columns of the order in which the table is stored, and their indices among the captured ones. Empty where that order may
+        change: VACUUM gives rows other numbers unless these are the primary key.
         """
         table = shape.table
         primary = [
