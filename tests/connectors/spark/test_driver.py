@@ -502,6 +502,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     assert any("Spark's own page is http://127.0.0.1:" in said["note"] for said in told)
     stages = [part for said in told for part in said.get("parts", ())]
     assert stages and all(part["name"].startswith("stage ") and part["total"] for part in stages)
+    assert not any("$anonfun" in str(said) for said in told), "no name of an anonymous function of Spark's"
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)
