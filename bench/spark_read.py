@@ -41,7 +41,7 @@ SPARK_PACKAGES = (
     ("org.apache.kafka", "kafka-clients", "3.9.0"),
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
-"""What Spark's own source and ``from_avro`` need. Maven Central lacks the token provider of 4.1.1."""
+"""The jars of Spark's own source and ``from_avro``. Maven Central lacks the token provider of 4.1.1."""
 SCHEMA = """{"type": "record", "name": "Flight", "fields": [
   {"name": "id", "type": "long"}, {"name": "carrier", "type": "string"}, {"name": "origin", "type": "string"},
   {"name": "dest", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},

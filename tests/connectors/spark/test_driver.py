@@ -59,7 +59,7 @@ def framed(schema_id, schema, value):
 
 @pytest.fixture(scope="module")
 def warming():
-    """What the driver says while it starts Spark before the first job."""
+    """The messages of the driver while it starts Spark before the first job."""
     return []
 
 
@@ -228,7 +228,7 @@ def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_name
 
 
 def left_out(driver, job):
-    """What a job says, and (offset, bytes, key, reason) of the records that it leaves out."""
+    """The messages of a job, and (offset, bytes, key, reason) of the records that it leaves out."""
     batches = []
     done = driver.run(job, lambda said: None, batches.append)
     rows = [row for batch in batches for row in batch.to_pylist()]

@@ -1,4 +1,4 @@
-"""What a command that takes long tells of its progress where nobody looks at a terminal."""
+"""The progress of a command that takes long, where its output is no terminal."""
 
 import io
 
