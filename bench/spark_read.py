@@ -42,7 +42,7 @@ SPARK_PACKAGES = (
     ("org.apache.kafka", "kafka-clients", "3.9.0"),
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
-"""What Spark's own source and ``from_avro`` need. Maven Central lacks the token provider of 4.1.1."""
+"""The jars of Spark's own source and ``from_avro``. Maven Central lacks the token provider of 4.1.1."""
 COLUMNS = (
     "id", "'UA' as carrier", "'EWR' as origin", "'IAH' as dest", "timestamp_micros(1700000000000000 + id) as at",
     "if(id % 7 = 0, null, id * 0.1D) as delay", "cast(id % 3000 as int) as distance", "repeat('n', 100) as note",

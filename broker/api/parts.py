@@ -239,7 +239,7 @@ class WithNode(Protocol):
 
 class WithEveryTopic(Protocol):
     every_topic: tuple[tuple[int, int], SharedArray] | None
-    """What Metadata answers about all topics, and in which state of the metadata."""
+    """The answer of Metadata about all topics, and the state of the metadata that it is from."""
 
 
 class AllParts(

@@ -309,7 +309,7 @@ def _target_names(job: Job) -> list[str]:
 def _targets(
     spark: SparkSession, job: Job, read: Mapping[str, topics.Topic]
 ) -> dict[str, tuple[list[DataFrame], set[str]]]:
-    """What comes into each target: the frames, and the topics they are made of."""
+    """The frames of each target, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
     if job.has_one_result:
         frames = [result(spark, job, views_of(job.inputs, read))]

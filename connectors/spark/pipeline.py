@@ -24,7 +24,7 @@ __all__ = ["SparkPipelineConnector", "SparkPipelineTask"]
 logger = get_logger(__name__)
 
 _NEEDED: Final = ("grpc", "grpc_status", "google.rpc", "pandas", "yaml", "zstandard")
-"""What ``pyspark[pipelines]`` brings."""
+"""The packages that ``pyspark[pipelines]`` brings."""
 _TOLD: Final = re.compile(r"^\d{4}-\d\d-\d\d \S+: (.+)$")
 """A line of ``spark-pipelines`` about the run."""
 _FAILED: Final = re.compile(r"^(?:(?:[\w.]+\.)?\w*(?:Exception|Error): |.*\bFAILED\b)")
@@ -151,7 +151,7 @@ def _kill(process: subprocess.Popen[str], number: signal.Signals) -> None:
 
 
 def _words(lines: Sequence[str]) -> str:
-    """What was said of the failure: the last of the lines that name an error, else the last line."""
+    """The words about the failure: the last of the lines that name an error, else the last line."""
     errors = [line.strip() for line in lines if _FAILED.match(line.strip())]
     if told := [found[1] for line in errors if (found := _TOLD.match(line))]:
         errors = [*told, *errors[-1:]]

@@ -32,7 +32,7 @@ class Topic:
     frame: DataFrame
     bad: DataFrame | None
     observed: Observation | None
-    """What counts the records; None in a stream, whose progress does."""
+    """The observation that counts the records; None in a stream, whose progress counts them."""
     keys: Sequence[str] = ()
     unavailable: str = ""
     """The text in place of one that the source left out; empty: none."""

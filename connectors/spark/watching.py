@@ -1,4 +1,4 @@
-"""What a session's stages are doing."""
+"""The progress of a session's stages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def watch(spark: SparkSession, ended: threading.Event, tell: Callable[..., None]
         if (ids := frozenset(s.stageId for s in stages)) != of_stages:
             began_s, of_stages = time.monotonic(), ids
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        note = ", ".join(s.name.split(" at ")[0] for s in stages)
+        note = ", ".join(_called(s) for s in stages)
         if said != (done, total, note):
             said = (done, total, note)
             parts = [_stage(s) for s in stages]
@@ -35,11 +35,16 @@ def watch(spark: SparkSession, ended: threading.Event, tell: Callable[..., None]
             tell(done=done, total=total, unit="tasks", note=note, parts=parts, seconds_left=left_s)
 
 
+def _called(info: Any) -> str:
+    """Spark names a stage after the call that submitted it; a stage of an adaptive query has the name of an anonymous function."""
+    return f"query stage {info.stageId}" if info.name.startswith("$") else str(info.name).split(" at ")[0]
+
+
 def _stage(info: Any) -> dict[str, Any]:
     """A stage as a part of the progress. Tasks that have failed are run again, four times by default."""
     failed = f", {info.numFailedTasks} failed" if info.numFailedTasks else ""
     return {
-        "name": f"stage {info.stageId}: {info.name}",
+        "name": f"stage {info.stageId}" if info.name.startswith("$") else f"stage {info.stageId}: {info.name}",
         "state": ("running" if info.numActiveTasks else "waiting") + failed,
         "done": info.numCompletedTasks,
         "total": info.numTasks,

@@ -1,4 +1,4 @@
-"""What the proofs of sinks under kill -9 share.
+"""Shared by the proofs of sinks under kill -9.
 
 Records are produced while task hosts, the worker, the broker and the sink's servers die at random; in the end the
 target has what the records say, each row once.
@@ -45,7 +45,7 @@ class Party(Protocol):
 
 
 class Broker(Protocol):
-    """What holds the records: a broker, or several of which ``kill`` kills one."""
+    """The brokers of the records: one, or several of which ``kill`` kills one."""
 
     @property
     def bootstrap_servers(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Who may write a query of ``tidegate sql`` or the console may read topics, and nothing else of the process that runs it."""
+"""A query of ``tidegate sql`` or the console may read topics, and nothing else of the process that runs it."""
 
 from __future__ import annotations
 

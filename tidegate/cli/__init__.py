@@ -42,7 +42,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "sql": ("tidegate.cli.sql:sql", "Query topics with Spark SQL and print the result."),
     "spark": ("tidegate.cli.spark:spark", "Ship the Spark data source to executors."),
     "secure": ("tidegate.cli.secure:secure", "TLS, users and rights for all faces of a platform."),
-    "users": ("tidegate.cli.secure:users", "Who may log in to the platform, and do what."),
+    "users": ("tidegate.cli.secure:users", "Manage the users that may log in to the platform, and their roles."),
     "use": ("tidegate.cli.use:use", "Choose which platform commands talk to, from any folder."),
     "export": ("tidegate.cli.configuration.commands:export", "Write what is configured on a platform as files."),
     "import": ("tidegate.cli.configuration.commands:import_", "Create and change what `export` wrote."),

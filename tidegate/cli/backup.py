@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,6 +22,7 @@ from tidegate.cli.credentials import registry_client
 from tidegate.cli.events_client import client_of
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.progress import progress_of
 from tidegate.clients.rest import Rest
 from tidegate.clients.topics import is_internal
 from tidegate.clients.worker import path_of, states_of
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from tidegate.backup.manifest import Point
     from tidegate.backup.restoring import Restored
     from tidegate.backup.store import BackupStore
-    from tidegate.backup.taking import Progress
 
-__all__ = ["Restoring", "Services", "backup", "bar", "restore", "take"]
+__all__ = ["Restoring", "Services", "backup", "restore", "take"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DERIVED: Final = ("__chn", "ChangeEvents")
@@ -84,23 +83,6 @@ class Services:
 
 def _told(text: str) -> None:
     click.echo(text, err=True)
-
-
-@contextmanager
-def bar(doing: str) -> Iterator[Progress]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, note: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(doing, total=None)
-        yield lambda done, total, note: shown.update(
-            task, completed=done, total=total, description=f"{doing} {note}".strip()
-        )
 
 
 @click.command()
@@ -156,7 +138,7 @@ def take(
     for part in services.parts():
         point.configuration[part.folder] = part.read()
     point.scram_users = _scram_users(services.config)
-    with bar("reading") as progress:
+    with progress_of("reading") as progress:
         reading = services.config.with_properties(READING)
         written = take_records(reading, admin, store, point, names, full=full, reads=reads, progress=progress)
     point.ended = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -375,10 +357,10 @@ class Restoring:
         from tidegate.backup.taking import READING
 
         config = self._services.config
-        with bar("writing") as progress:
+        with progress_of("writing") as progress:
             written = restore_records(config, self._store, self._point, where, progress)
         if compares:
-            with bar("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
+            with progress_of("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
                 self._problems += compare_records(consumer, self._store, self._point, where, progress)
         return written
 

@@ -175,7 +175,7 @@ def _raw_line(line: str, _: str | None) -> bytes:
 
 
 _PRINTED = frozenset({"topic", "offset", "timestamp"})
-"""What ``consume`` prints beside what makes a record."""
+"""Fields that ``consume`` prints and that are not parts of a record."""
 _PARTS = frozenset({"key", "value", "headers", "partition"})
 
 
