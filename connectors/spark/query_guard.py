@@ -120,13 +120,13 @@ def require_query(spark: SparkSession, sql: str) -> None:
     _Look(session._jvm, state.functionRegistry()).through(state.sqlParser().parsePlan(sql))
 
 
-def require_parsed(jvm: Any, sql: str) -> list[str]:
+def require_parsed(jvm: Any, sql: str) -> set[str]:
     """As ``require_query``, in a JVM with Spark's classes and no session. Returns the names in the query that are tables, without those
     with dots and those that a common table expression of the query has."""
     _require_length(sql)
     look = _Look(jvm, jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin())
     look.through(jvm.org.apache.spark.sql.execution.SparkSqlParser().parsePlan(sql))
-    return [name for name in look.tables if name.lower() not in look.expressions]
+    return {name for name in look.tables if name.lower() not in look.expressions}
 
 
 def _require_length(sql: str) -> None:
@@ -144,7 +144,7 @@ class _Look:
         self._has_plan = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.PlanExpression")
         self._registry = functions
         self._identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-        self.tables: list[str] = []
+        self.tables: set[str] = set()
         self.expressions: set[str] = set()
 
     def through(self, plan: Any) -> None:
@@ -173,7 +173,7 @@ class _Look:
         if name not in _PLANS:
             raise ConnectError(f"this is more than a query: {name} is not taken here, a SELECT over topics is")
         if name == "UnresolvedRelation" and node.multipartIdentifier().size() == 1:
-            self.tables.append(str(node.multipartIdentifier().head()))
+            self.tables.add(str(node.multipartIdentifier().head()))
         if name == "UnresolvedWith":
             self.expressions |= {str(pair._1()).lower() for pair in _members(node.cteRelations())}
         if name == "UnresolvedTableValuedFunction" and node.name().last().lower() not in _TABLE_FUNCTIONS:

@@ -122,7 +122,7 @@ def _require_known(sql: str, names: _Names) -> None:
     context._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(_CONFIGURATION.items())))
     install_exception_handler()
     if "${" not in sql:
-        for name in require_parsed(context._jvm, sql):
+        for name in sorted(require_parsed(context._jvm, sql)):
             names.topic_of(name)
 
 

@@ -84,7 +84,7 @@ def test_before_spark_starts_the_same_is_refused_and_the_names_of_tables_are_kno
         "WITH w AS (SELECT * FROM `a-b`), v AS (TABLE w) SELECT * FROM W JOIN shop.sales, LATERAL (SELECT * FROM c) "
         "WHERE x IN (SELECT trim(BOTH FROM y) FROM d WHERE EXISTS (TABLE e))"
     )
-    assert sorted(require_parsed(spark._jvm, query)) == ["a-b", "c", "d", "e"]
+    assert require_parsed(spark._jvm, query) == {"a-b", "c", "d", "e"}
     with pytest.raises(ParseException, match="SELEC"):
         require_parsed(spark._jvm, "SELEC 1")
 
