@@ -17,7 +17,7 @@ import psutil
 from tests.proofs.chaos.scene import Party, Scene
 from tests.servers.process import wait_until
 
-__all__ = ["SETTLED_S", "Faults"]
+__all__ = ["SETTLED_S", "Faults", "fill"]
 
 SETTLED_S: Final = 120
 """A platform that takes longer than this to recover has not."""

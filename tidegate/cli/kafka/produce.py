@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
-from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values
+from tidegate.clients.topics import with_admin
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted
