@@ -248,7 +248,7 @@ class WithNode(Protocol):
 
 class WithEveryTopic(Protocol):
     every_topic: tuple[tuple[int, int, bool], SharedArray] | None
-    """What Metadata answers about all topics, and in which state of the metadata."""
+    """The answer of Metadata about all topics, and the state of the metadata that it is from."""
 
 
 class AllParts(

@@ -1,7 +1,8 @@
-"""What the proofs of sinks under kill -9 share.
+"""Shared by the proofs of sinks under kill -9.
 
-Records are produced while task hosts, the worker, the broker and the sink's servers die at random; in the end the
-target has what the records say, each row once.
+Records are produced while task hosts, the worker, the broker and the sink's servers die at random, answer with errors, slowly or
+not at all, and the target's disk is full; in the end the target has what the records say, each row once. Odd seeds run on our
+broker, even ones on three of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import asyncio
 import contextlib
 import json
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -17,16 +20,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
+import pytest
 import requests
 
 from broker.client import BatchProducer, ClientConfig, NewTopic
 from broker.client.blocking import Admin
+from tests.proofs.chaos.faults import fill
 from tests.servers.kafka import KafkaNode
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
+from tests.support.hosts import apart, why_not
 from tests.support.worker import ConnectWorker
 
-__all__ = ["ApacheCluster", "Broker", "Killer", "Party", "Rows", "appended", "changed", "killing", "run"]
+__all__ = ["Killer", "Party", "Rows", "appended", "changed", "filling", "killing", "run", "run_apart"]
 
 PARTITIONS, KEYS = 3, 400
 _FIELDS = [{"field": "id", "type": "int64", "optional": False}, {"field": "n", "type": "int64", "optional": True}]
@@ -44,8 +50,8 @@ class Party(Protocol):
     def start(self) -> None: ...
 
 
-class Broker(Protocol):
-    """What holds the records: a broker, or several of which ``kill`` kills one."""
+class _Broker(Protocol):
+    """The brokers of the records: one, or several of which ``kill`` kills one."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -64,7 +70,7 @@ class _One:
         return self._broker.bootstrap_servers
 
 
-class ApacheCluster:
+class _ApacheCluster:
     """Three brokers of Apache Kafka; ``kill`` kills one after the other, and ``start`` starts what does not run."""
 
     def __init__(self, folder: Path) -> None:
@@ -106,6 +112,36 @@ def killing(party: Party) -> Killer:
     return strike
 
 
+def filling(disk: Path) -> Killer:
+    """Mounts a disk of 256 MiB there, and fills it for up to three seconds. For what ``run_apart`` runs."""
+    disk.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(disk)], check=True)
+
+    def strike(chance: random.Random) -> None:
+        ballast = disk / "ballast"
+        fill(ballast)
+        time.sleep(chance.uniform(0.5, 3))
+        ballast.unlink()
+
+    return strike
+
+
+def run_apart(function: Callable[[int, Path], None], seed: int, folder: Path) -> None:
+    """Call a function of a module in namespaces of its own, where it may mount. Skips where there are none."""
+    if (reason := why_not()) is not None:
+        pytest.skip(reason)
+    module = f"tests.{function.__module__.removeprefix('tests.')}"  # pytest names it from its own root
+    script = f"""
+import pathlib, subprocess
+from {module} import {function.__name__}
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+{function.__name__}({seed}, pathlib.Path({str(folder)!r}))
+"""
+    done = subprocess.run(apart([sys.executable, "-c", script]), capture_output=True, text=True, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stderr
+
+
 def appended(n: int, chance: random.Random) -> tuple[int, int | None]:
     """The id of a record and its value."""
     del chance
@@ -138,15 +174,15 @@ def run(
     strikes: int,
     rows: int,
     record: Callable[[int, random.Random], tuple[int, int | None]] = appended,
-    broker: Broker | None = None,
-    replicas: int = 1,
+    apache: bool | None = None,
     patience_s: float = 180,
 ) -> None:
     """``read`` returns the target's rows, and may fail while its server is away. Each of the parties is killed at least
-    once, and so is a task host, as far as there are strikes. ``broker`` is a Tidegate's unless it is given.
+    once, and so is a task host, as far as there are strikes. ``apache`` says whose broker it is; without it the seed does.
     """
     chance = random.Random(seed)
-    broker = broker or _One(folder / "broker")
+    apache = seed % 2 == 0 if apache is None else apache
+    broker: _Broker = _ApacheCluster(folder / "kafka") if apache else _One(folder / "broker")
     worker = ConnectWorker(folder / "worker", broker.bootstrap_servers, {"value.converter.schemas.enable": "true"})
 
     def kill_hosts(_: random.Random) -> None:
@@ -181,7 +217,7 @@ def run(
         broker.start()
         worker.start()
         with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
-            admin.create_topics([NewTopic("rows", PARTITIONS, replicas)])
+            admin.create_topics([NewTopic("rows", PARTITIONS, 3 if apache else 1)])
         worker.ask("POST", "/connectors", {"name": "sink", "config": {**shared, **config}}, expect=201)
         share = rows // strikes
         for step, what in enumerate(planned):
@@ -205,7 +241,7 @@ def run(
                 missing = len(set(every) - set(there()))
                 raise AssertionError(f"seed {seed}: {error}: {missing} are missing; {planned}; {told}") from error
             raise
-        print(f"seed {seed}: {rows} records, killed {Counter(planned)}")
+        print(f"seed {seed}: {rows} records, {'Apache Kafka' if apache else 'Tidegate'}, killed {Counter(planned)}")
         assert there() == every, f"seed {seed}: rows are there more than once"
     finally:
         worker.kill()

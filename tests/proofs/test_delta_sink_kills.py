@@ -1,7 +1,8 @@
 """The Delta sink under kill -9: task hosts, the worker, S3 and the broker die at random while rows are written by two tasks.
+S3 answers with errors, slowly or not at all for a while.
 
-In a table in S3, changed by key, every key has its last value; in the long form rows are appended to a table on this
-disk too. Small files are put together meanwhile.
+In a table in S3, changed by key, every key has its last value; in the long form rows are appended to a table on a disk too, which
+is full at times. Small files are put together meanwhile.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.proofs import drawn_seed, effort
-from tests.proofs.sink_kills import Rows, changed, killing, run
+from tests.proofs.sink_kills import Rows, changed, filling, killing, run, run_apart
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
 from tests.support.delta import delta_rows, local_warehouse
+from tests.support.gateway import gateway
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
 
@@ -35,11 +37,17 @@ def rows(config: Mapping[str, str]) -> Rows:
     return Counter((each["id"], each["n"]) for each in made)
 
 
+def on_a_small_disk(seed: int, folder: Path) -> None:
+    disk = folder / "disk"
+    parties = {"full disk": filling(disk)}
+    config = _SINK | local_warehouse(disk)
+    run(seed, folder, config, parties, lambda: rows(config), strikes=STRIKES, rows=ROWS)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
-    config = _SINK | local_warehouse(tmp_path)
-    run(drawn_seed() + number, tmp_path, config, {}, lambda: rows(config), strikes=STRIKES, rows=ROWS)
+def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(number: int, tmp_path: Path) -> None:
+    run_apart(on_a_small_disk, drawn_seed() + number, tmp_path)
 
 
 @pytest.mark.parametrize("number", range(SEEDS))
@@ -47,8 +55,8 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
-        with bucket_on(server) as bucket:
-            config = {
+        with bucket_on(server) as bucket, gateway(server.port) as front:
+            table = {
                 **_SINK,
                 "delta.warehouse": f"s3://{bucket.name}/lake",
                 "delta.storage.aws_endpoint_url": server.endpoint_url,
@@ -61,9 +69,9 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
             run(
                 drawn_seed() + number,
                 tmp_path,
-                config,
-                {"S3": killing(server)},
-                lambda: rows(config),
+                table | {"delta.storage.aws_endpoint_url": f"http://{front.address}"},
+                {"S3": killing(server), "trouble of S3": front.trouble},
+                lambda: rows(table),
                 strikes=STRIKES,
                 rows=ROWS,
                 record=changed,

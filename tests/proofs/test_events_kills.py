@@ -95,7 +95,7 @@ class Clients:
         self.refused: list[str] = []
         """The errors after which a subscriber can simply continue."""
         self.broken: Counter[str] = Counter()
-        """What ended streams of the Pub/Sub subscriber, by code and words."""
+        """The errors that ended streams of the Pub/Sub subscriber, by code and message."""
         self.waits: list[tuple[float, float]] = []
         """When each event, or block of them, was first sent (time.monotonic), and after how many seconds it was acknowledged."""
         self._publishers = [

@@ -1,4 +1,5 @@
 """The Iceberg sink under kill -9: task hosts, the worker, catalog, S3 and the broker die at random while rows are written by two tasks.
+Catalog and S3 answer with errors, slowly or not at all for a while, or the disk is full.
 
 Appended to a table of a REST catalog every record is one row. In a table with files in S3, changed by key, every key has its last
 value. Small files are put together meanwhile.
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.proofs import drawn_seed, effort
-from tests.proofs.sink_kills import Rows, changed, killing, run
+from tests.proofs.sink_kills import Rows, changed, filling, killing, run, run_apart
 from tests.servers.iceberg import IcebergRestServer
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
+from tests.support.gateway import gateway
 from tests.support.iceberg import iceberg_rows, local_catalog
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
@@ -41,10 +43,12 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()
     server = IcebergRestServer(tmp_path / "catalog")
     server.start()
-    config = _SINK | server.catalog
+    table = _SINK | server.catalog
     try:
-        parties = {"catalog": killing(server)}
-        run(drawn_seed() + number, tmp_path, config, parties, lambda: rows(config), strikes=STRIKES, rows=ROWS)
+        with gateway(server.port) as front:
+            config = table | {"iceberg.catalog.uri": f"http://{front.address}"}
+            parties = {"catalog": killing(server), "trouble of the catalog": front.trouble}
+            run(drawn_seed() + number, tmp_path, config, parties, lambda: rows(table), strikes=STRIKES, rows=ROWS)
     finally:
         server.stop()
 
@@ -55,8 +59,8 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
-        with bucket_on(server) as bucket:
-            config = {
+        with bucket_on(server) as bucket, gateway(server.port) as front:
+            table = {
                 **_SINK,
                 **local_catalog(tmp_path),
                 "iceberg.catalog.warehouse": f"s3://{bucket.name}/warehouse",
@@ -70,12 +74,25 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
             run(
                 drawn_seed() + number,
                 tmp_path,
-                config,
-                {"S3": killing(server)},
-                lambda: rows(config),
+                table | {"iceberg.catalog.s3.endpoint": f"http://{front.address}"},
+                {"S3": killing(server), "trouble of S3": front.trouble},
+                lambda: rows(table),
                 strikes=STRIKES,
                 rows=ROWS,
                 record=changed,
             )
     finally:
         server.stop()
+
+
+def on_a_small_disk(seed: int, folder: Path) -> None:
+    disk = folder / "disk"
+    parties = {"full disk": filling(disk)}
+    config = _SINK | local_catalog(disk)
+    run(seed, folder, config, parties, lambda: rows(config), strikes=STRIKES, rows=ROWS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(number: int, tmp_path: Path) -> None:
+    run_apart(on_a_small_disk, drawn_seed() + number, tmp_path)

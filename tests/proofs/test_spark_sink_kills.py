@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tests.proofs import drawn_seed, effort
-from tests.proofs.sink_kills import ApacheCluster, Rows, run
+from tests.proofs.sink_kills import Rows, run
 from tests.support.spark import QUICK_CONF, delta_table, iceberg_table
 
 pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(3600)]
@@ -60,7 +60,6 @@ def test_every_record_is_one_row(number: int, format_: str, brokers: str, tmp_pa
         table = _READ[format_](target)
         return Counter(zip(table["id"].to_pylist(), table["n"].to_pylist(), strict=True))
 
-    apache = brokers == "apache_kafka"
     run(
         drawn_seed() + number,
         tmp_path,
@@ -69,7 +68,6 @@ def test_every_record_is_one_row(number: int, format_: str, brokers: str, tmp_pa
         rows,
         strikes=STRIKES,
         rows=ROWS,
-        broker=ApacheCluster(tmp_path / "kafka") if apache else None,
-        replicas=3 if apache else 1,
+        apache=brokers == "apache_kafka",
         patience_s=600,
     )

@@ -25,8 +25,8 @@ class IcebergRestServer:
     def __init__(
         self, directory: Path, *, settings: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
     ) -> None:
-        (port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{port}"
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
         classes = ":".join(
             [f"{require('iceberg-rest') / 'libs'}/*", f"{require('hdfs') / 'libs'}/*", *(str(jar) for jar in jars)]
         )
@@ -41,7 +41,7 @@ class IcebergRestServer:
                 "CATALOG_URI": f"jdbc:sqlite:{directory}/catalog.db?busy_timeout=20000",
                 "CATALOG_CLIENTS": "1",
                 "CATALOG_WAREHOUSE": f"file://{directory}/warehouse",
-                "CATALOG_REST_PORT": str(port),
+                "CATALOG_REST_PORT": str(self.port),
                 **{_variable(name): value for name, value in (settings or {}).items()},
             },
         )

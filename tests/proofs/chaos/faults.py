@@ -1,4 +1,4 @@
-"""What happens to the platform, drawn from a seed."""
+"""The faults of the platform, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import psutil
 from tests.proofs.chaos.scene import Party, Scene
 from tests.servers.process import wait_until
 
-__all__ = ["SETTLED_S", "Faults"]
+__all__ = ["SETTLED_S", "Faults", "fill"]
 
 SETTLED_S: Final = 120
 """A platform that takes longer than this to recover has not."""
