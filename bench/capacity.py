@@ -35,7 +35,7 @@ from bench.events.sides import events_server
 from bench.events.subscribe import _idle_cometd, _idle_pubsub
 from bench.registry.requests import schema
 from bench.registry.sides import ours as our_registry
-from broker.client import ClientConfig, NewTopic
+from broker.client import ClientConfig, NewTopic, TopicPartition
 from broker.client.blocking import Admin
 from tests.servers.kafka import FOR_SPEED, KafkaBroker
 from tests.servers.postgres import PostgresServer
@@ -302,7 +302,7 @@ def _captured(folder: Path, server: PostgresServer, side: Side, registry: str, c
             topics = [f"c.public.{name}" for name in names]
 
             def written() -> int:
-                parts = [(topic, 0) for topic in topics if topic in admin.list_topics()]
+                parts = [TopicPartition(topic, 0) for topic in topics if topic in admin.list_topics()]
                 return sum(admin.end_offsets(parts).values()) if parts else 0
 
             began = time.perf_counter()
