@@ -30,13 +30,15 @@ from bench.broker.sides import Side, our_broker
 from bench.broker.start import _metadata_ms
 from bench.connect_groups import OurWorker, create, running, settings
 from bench.connect_idle import pss_mb
+from bench.connectors_cdc import capture
 from bench.events.sides import events_server
 from bench.events.subscribe import _idle_cometd, _idle_pubsub
 from bench.registry.requests import schema
 from bench.registry.sides import ours as our_registry
-from broker.client import ClientConfig, NewTopic
+from broker.client import ClientConfig, NewTopic, TopicPartition
 from broker.client.blocking import Admin
 from tests.servers.kafka import FOR_SPEED, KafkaBroker
+from tests.servers.postgres import PostgresServer
 from tests.servers.process import ServerProcess, free_ports, wait_until
 
 __all__ = ["SECTIONS", "main"]
@@ -46,6 +48,7 @@ _IDLE_S = 10.0
 _PATIENT = {"request.timeout.ms": "300000"}
 _MILLION = 1_000_000
 _TOPIC_PARTITIONS = 1000
+_TABLES_EACH = 50
 _WRITTEN_TO = 10_000
 """More partitions of one broker are work for librdkafka, which goes through all of them."""
 
@@ -274,6 +277,62 @@ def worker_connectors(folder: Path, most: int) -> Iterator[Row]:
         yield from _workers(folder, side.bootstrap, most, 1)
 
 
+def worker_tables(folder: Path, most: int) -> Iterator[Row]:
+    """Change data capture of PostgreSQL with connectors of 50 tables, a topic each, in Avro; 50 rows a table."""
+    server = PostgresServer("max_wal_senders = 50", "max_replication_slots = 50")
+    server.start()
+    try:
+        with our_broker(folder / "broker") as side, our_registry(folder, side.bootstrap, "_schemas") as registry:
+            for count in (n for n in (50, 200) if n <= most):
+                yield _captured(folder / str(count), server, side, registry.url, count)
+    finally:
+        server.stop()
+
+
+def _captured(folder: Path, server: PostgresServer, side: Side, registry: str, count: int) -> Row:
+    avro = {"value.converter": "io.confluent.connect.avro.AvroConverter"}
+    worker = OurWorker(folder, side.bootstrap, settings() | avro | {"schema.registry.url": registry})
+    worker.start()
+    try:
+        names = [f"t{count}_{number}" for number in range(count)]
+        with server.connect() as connection, Admin(ClientConfig(side.bootstrap, _PATIENT)) as admin:
+            for name in names:
+                connection.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, name text, n bigint)")
+                connection.execute(f"INSERT INTO {name} SELECT n, 'row ' || n, n FROM generate_series(1, 50) n")
+            topics = [f"c.public.{name}" for name in names]
+
+            def written() -> int:
+                parts = [TopicPartition(topic, 0) for topic in topics if topic in admin.list_topics()]
+                return sum(admin.end_offsets(parts).values()) if parts else 0
+
+            began = time.perf_counter()
+            for first in range(0, count, _TABLES_EACH):
+                config = capture(server, ",public.".join(names[first : first + _TABLES_EACH]), "c")
+                run = f"capture_{count}_{first}"
+                config |= {"slot.name": run, "publication.name": run, "publication.autocreate.mode": "filtered"}
+                requests.put(f"{worker.url}/connectors/{run}/config", json=config, timeout=120).raise_for_status()
+            wait_until(lambda: written() >= 50 * count, "the snapshots", 600, pause_s=0.2)
+            snapshots = time.perf_counter() - began
+            time.sleep(3)
+            idle = _cpu_s(worker.process.pid)
+            time.sleep(_IDLE_S)
+            idle = (_cpu_s(worker.process.pid) - idle) / _IDLE_S
+            began = time.perf_counter()
+            for name in names:
+                connection.execute(f"UPDATE {name} SET n = n + 1")
+            wait_until(lambda: written() >= 100 * count, "the changes", 600, pause_s=0.05)
+            return {
+                "tables": count,
+                "connectors": -(-count // _TABLES_EACH),
+                "snapshots s": snapshots,
+                "a change of each row s": time.perf_counter() - began,
+                "idle CPU %": idle * 100,
+                "memory MB": pss_mb(worker.process.pid)[0],
+            }
+    finally:
+        worker.stop()
+
+
 def workers_apache(folder: Path, most: int) -> Iterator[Row]:
     """The same on three workers over an Apache Kafka that has 10,000 partitions besides."""
     kafka = KafkaBroker(folder / "kafka", jvm=FOR_SPEED)
@@ -386,6 +445,7 @@ SECTIONS: dict[str, tuple[Callable[[Path, int], Iterator[Row]], int]] = {
     "broker-changes": (broker_changes, 10_000),
     "broker-connections": (broker_connections, 4000),
     "worker-connectors": (worker_connectors, 1000),
+    "worker-tables": (worker_tables, 200),
     "workers-apache": (workers_apache, 1000),
     "registry-schemas": (registry_schemas, 10_000),
     "events-subscribers": (events_subscribers, 1000),

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from broker.api.connection import ClientConnection, Promise
-from broker.api.parts import Common
+from broker.api.parts import Common, WithSteps
 from broker.errors import BrokerError
 from broker.protocol.api import ApiKey
 from broker.security.access import CLUSTER_NAME, OPERATIONS, Operation, Resource, ResourceType, denied
@@ -19,7 +19,7 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.quotas.quotas import Mutations
-    from broker.steps import Step, Steps
+    from broker.steps import Step
 
 __all__ = [
     "Answer",
@@ -136,10 +136,21 @@ class Pending:
         self.failed = failed
 
 
-def in_steps(steps: Steps, work: Generator[Step, None, A]) -> A | Pending:
-    """The answer that ``work`` returns: at once if it is short, or else while other clients are served in between."""
-    done = steps.run(work)
-    return done.result() if done.done() else Pending(done, lambda answer: answer)
+class _Parts(Common, WithSteps, Protocol):
+    """The parts of a broker that work in steps uses."""
+
+
+def in_steps(context: Context[_Parts], work: Generator[Step, None, A]) -> A | Pending:
+    """The answer that ``work`` returns: at once if it is short, or else while other clients are served in between.
+
+    The client's next requests wait for it, so that they see what it has changed.
+    """
+    done = context.broker.steps.run(work)
+    if done.done():
+        return done.result()
+    if context.connection is not None:
+        context.connection.mute_until(done)
+    return Pending(done, lambda answer: answer)
 
 
 Outcome = Answer | Pending | None

@@ -128,7 +128,7 @@ def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResp
         return _cluster(context, request, _every_topic(context, tell=tell))
     creates = request.allow_auto_topic_creation or context.version < 4
     if creates and context.broker.config.auto_create_topics_enable and _names_new(context, request.topics):
-        return in_steps(context.broker.steps, _created_topics(context, request, request.topics, tell=tell))
+        return in_steps(context, _created_topics(context, request, request.topics, tell=tell))
     return _cluster(context, request, list(_topics(context, request.topics, creates, tell=tell)))
 
 

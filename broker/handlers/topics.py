@@ -95,7 +95,7 @@ def create_topics(context: Context[_Parts], request: CreateTopicsRequest) -> Cre
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
-    return in_steps(context.broker.steps, _create_topics(context, request))
+    return in_steps(context, _create_topics(context, request))
 
 
 def _create_topics(
@@ -216,7 +216,7 @@ def delete_topics(context: Context[_Parts], request: DeleteTopicsRequest) -> Del
 
     v4 flexible · v5 error messages · v6 by id
     """
-    return in_steps(context.broker.steps, _delete_topics(context, request))
+    return in_steps(context, _delete_topics(context, request))
 
 
 def _delete_topics(
@@ -312,7 +312,7 @@ def create_partitions(context: Context[_Parts], request: CreatePartitionsRequest
 
     v2 flexible
     """
-    return in_steps(context.broker.steps, _create_partitions(context, request))
+    return in_steps(context, _create_partitions(context, request))
 
 
 def _create_partitions(

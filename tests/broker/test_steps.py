@@ -54,10 +54,14 @@ async def test_others_go_on_between_the_slices_of_long_works_which_keep_their_or
 
 @pytest.mark.anyio
 async def test_the_loop_goes_on_while_a_thread_does_a_step() -> None:
-    release, threads = threading.Event(), []
+    release, threads = threading.Event(), list[threading.Thread]()
+
+    def wait() -> None:
+        threads.append(threading.current_thread())
+        release.wait(30)
 
     def work() -> Generator[Step, None, int]:
-        yield lambda: threads.append(threading.current_thread()) or (release.wait(30) and None)
+        yield wait
         return threading.get_ident()
 
     done = Steps().run(work())

@@ -1,4 +1,4 @@
-"""A platform on several hosts while its processes are killed and frozen, hosts are cut off, and disks are full.
+"""A platform on several hosts while its processes are killed and frozen, hosts are cut off, disks are slow or full, and clocks jump.
 
 The hosts are network namespaces. TIDEGATE_SEEDS=3,7-9 chooses seeds.
 """
@@ -40,14 +40,16 @@ def alone(module: str, *arguments: str, log: Path) -> None:
     assert done.returncode == 0, "\n".join(log.read_text().splitlines()[-30:])
 
 
+@pytest.mark.parametrize("over", ["apache", "ours"])
 def test_everything_is_on_both_sides_whatever_happens_to_hosts(
-    tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
     monkeypatch.setenv("TIDEGATE_SEEDS_AT_ONCE", "1")  # a seed is a dozen processes
     every: list[dict[str, Any]] = []
 
     def run(seed: int, folder: Path) -> str:
-        alone("tests.proofs.chaos", str(seed), str(SECONDS), str(folder), log=tmp_path / f"{seed}.log")
+        brokers = ["ours"] if over == "ours" else []
+        alone("tests.proofs.chaos", str(seed), str(SECONDS), str(folder), *brokers, log=tmp_path / f"{seed}.log")
         figures = json.loads((folder / "figures.json").read_text())
         every.append(figures)
         return str(figures)
@@ -63,3 +65,7 @@ def test_everything_is_on_both_sides_whatever_happens_to_hosts(
 
 def test_a_query_ends_when_the_host_of_its_database_is_gone(tmp_path: Path) -> None:
     alone("tests.proofs.chaos.gone", log=tmp_path / "log")
+
+
+def test_several_machines_are_upgraded_one_process_after_the_other_as_the_page_says(tmp_path: Path) -> None:
+    alone("tests.proofs.chaos.machines", str(tmp_path / "machines"), log=tmp_path / "log")

@@ -138,9 +138,9 @@ class Clients:
             for count in itertools.count(1):
                 number = f"{kind}-{count:06d}"
                 key = {"Idempotency-Key": f"{kind} {count}"} if kind == "keyed" else {}
+                path = f"{self._service.url}/services/data/v60.0/sobjects/{NAME}"  # an id is retried at the same server
 
-                def post(number: str = number, key: dict[str, str] = key) -> bool:
-                    path = f"{self._service.url}/services/data/v60.0/sobjects/{NAME}"
+                def post(number: str = number, key: dict[str, str] = key, path: str = path) -> bool:
                     try:
                         return (
                             session.post(path, json={"Order_Number__c": number}, headers=key, timeout=20).status_code
@@ -168,9 +168,10 @@ class Clients:
                 for number in numbers
             ]
             request = pb.PublishRequest(topic_name=TOPIC, events=events)
+            target = self._service.pubsub
 
-            def publish(request: pb.PublishRequest = request) -> bool:
-                with grpc.insecure_channel(self._service.pubsub) as channel:
+            def publish(request: pb.PublishRequest = request, target: str = target) -> bool:
+                with grpc.insecure_channel(target) as channel:
                     method = channel.unary_unary(
                         "/eventbus.v1.PubSub/Publish",
                         pb.PublishRequest.SerializeToString,

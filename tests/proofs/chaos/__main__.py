@@ -1,4 +1,6 @@
-"""``python -m tests.proofs.chaos SEED SECONDS FOLDER``, in namespaces of its own: one seed; FOLDER/figures.json says how it went."""
+"""``python -m tests.proofs.chaos SEED SECONDS FOLDER [ours] [KIND,KIND]``, in namespaces of its own: one seed, over Apache Kafka or our
+broker, with all kinds of faults or these; FOLDER/figures.json says how it went.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,19 +22,19 @@ _DEADLINE_S: Final = 15.0
 """A registration is answered within kafkastore.timeout.ms, 10 s, on a busy machine a little later."""
 
 
-def main(seed: int, seconds: float, folder: Path) -> None:
+def main(seed: int, seconds: float, folder: Path, *, ours: bool, only: Sequence[str]) -> None:
     chance, began = random.Random(seed), time.monotonic()
 
     def log(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f} {text}", flush=True)
 
-    scene = Scene(folder)
+    scene = Scene(folder, ours=ours)
     recoveries: list[float] = []
     try:
         scene.start()
         scene.prepare()
         log("started")
-        faults = Faults(scene, chance, log)
+        faults = Faults(scene, chance, log, only)
         load = Load(scene, seed)
         faults.recovered(time.monotonic())
         log("settled")
@@ -76,4 +79,6 @@ def main(seed: int, seconds: float, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3]))
+    number, duration, place, *more = sys.argv[1:]
+    kinds = [kind for part in more if part != "ours" for kind in part.split(",")]
+    main(int(number), float(duration), Path(place), ours="ours" in more, only=kinds)

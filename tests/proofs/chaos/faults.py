@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,8 @@ class Faults:
     scene: Scene
     chance: random.Random
     log: Callable[[str], None]
+    only: Sequence[str] = ()
+    """Kinds, if not all may happen."""
     happened: Counter[str] = field(default_factory=Counter)
     spans: list[tuple[str, float, float]] = field(default_factory=list)
     """Name of the party, and from when to when it could not answer."""
@@ -44,7 +46,14 @@ class Faults:
             "full disk": (1, self._fill),
             "task hosts killed": (1, self._kill_hosts),
             "all brokers frozen": (1, self._freeze_all),
+            "clock jump": (2, self._jump),
         }
+        if self.scene.slow_disks:
+            kinds["slow disk"] = (2, self._slow)
+            if self.scene.ours:
+                kinds["broker's disk full"] = (1, self._fill_broker)
+        if self.only:
+            kinds = {kind: kinds[kind] for kind in self.only}
         kind = self.chance.choices(list(kinds), [weight for weight, _ in kinds.values()])[0]
         began = time.monotonic()
         what = kinds[kind][1]()
@@ -120,6 +129,41 @@ class Faults:
         time.sleep(self.chance.choice([3, 10, 20]))
         ballast.unlink()
         return folder.name
+
+    def _jump(self) -> str:
+        """The clock of one of our processes is off for a while, and set right again."""
+        party = self.chance.choice([party for party in self.scene.parties if party.clock is not None])
+        assert party.clock is not None
+        off_s = self.chance.choice([-3600, -60, -5, 5, 60, 3600])
+        party.clock.set(off_s)
+        time.sleep(self.chance.choice([2, 10, 20]))
+        party.clock.set(0)
+        return f"{party.name} by {off_s} s"
+
+    def _slow(self) -> str:
+        """Each flush of a broker, or of all, waits for its turn."""
+        names = list(self.scene.slow_disks)
+        slow = names if self.chance.random() < 0.3 else [self.chance.choice(names)]
+        writes = self.chance.choice([5, 20, 100])
+        for name in slow:
+            self.scene.slow_disks[name].slow(writes)
+        began = time.monotonic()
+        time.sleep(self.chance.choice([5, 15, 25]))
+        for name in slow:
+            self.scene.slow_disks[name].slow(0)
+        for party in self.scene.parties:  # all wait for the log
+            self._away(party, began)
+        return f"{', '.join(slow)} with {writes} writes a second"
+
+    def _fill_broker(self) -> str:
+        (party,), began = self.scene.of("broker"), time.monotonic()
+        ballast = self.scene.folder / party.name / "ballast"
+        fill(ballast)
+        time.sleep(self.chance.choice([3, 10, 20]))
+        ballast.unlink()
+        for each in self.scene.parties:
+            self._away(each, began)
+        return party.name
 
     def _freeze_all(self) -> str:
         began, brokers = time.monotonic(), self.scene.of("broker")

@@ -18,11 +18,14 @@ import requests
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin
-from tests.servers.kafka import KafkaNode
+from tests.servers.kafka import KafkaNode, metadata_answers
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import ServerProcess, wait_until
 from tests.servers.s3 import S3Server
+from tests.support import slow_disks
+from tests.support.clocks import Clock
 from tests.support.hosts import Host, Network
+from tests.support.slow_disks import SlowDisk
 
 __all__ = ["EVENTS_PASSWORD", "ROWS_A_FILE", "Party", "Scene"]
 
@@ -34,8 +37,8 @@ EVENTS_PASSWORD: Final = "tide-of-chaos"
 class Party:
     """A process on a host that may be killed, frozen or cut off."""
 
-    def __init__(self, kind: str, process: ServerProcess, host: Host) -> None:
-        self.kind, self.process, self.host = kind, process, host
+    def __init__(self, kind: str, process: ServerProcess, host: Host, clock: Clock | None = None) -> None:
+        self.kind, self.process, self.host, self.clock = kind, process, host, clock
 
     @property
     def name(self) -> str:
@@ -75,10 +78,10 @@ class Database(PostgresServer):
 
 
 class Scene:
-    """Raises ServerFailed where a server doesn't start."""
+    """Over three brokers of Apache Kafka, or one of ours. Raises ServerFailed where a server doesn't start."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.network = folder, Network()
+    def __init__(self, folder: Path, *, ours: bool = False) -> None:
+        self.folder, self.network, self.ours = folder, Network(), ours
         folder.mkdir(parents=True, exist_ok=True)
         self.disk, self.scratch = folder / "disk", folder / "scratch"
         for tmpfs in (self.disk, self.scratch):
@@ -89,14 +92,20 @@ class Scene:
         database, objects = self.network.host("database"), self.network.host("s3")
         self.database, self.objects = Database(database), S3Server(folder / "s3", objects.address)
         self.objects.process.move(objects.inside)
-        brokers = [self.network.host(f"kafka-{n}") for n in (1, 2, 3)]
-        self.parties: list[Party] = self._brokers(brokers)
+        brokers = [self.network.host(f"kafka-{n}") for n in ((1,) if ours else (1, 2, 3))]
+        self.slow_disks = {} if slow_disks.why_not() else {host.name: self._slow_disk(host) for host in brokers}
+        self.parties: list[Party] = [self._our_broker(brokers[0])] if ours else self._brokers(brokers)
         self.bootstrap = ",".join(f"{host.address}:{KafkaNode.port}" for host in brokers)
         self.parties += [self._registry(self.network.host(f"registry-{n}")) for n in (1, 2)]
         self.registries = [f"http://{party.host.address}:18081" for party in self.of("registry")]
         self.parties += [self._worker(self.network.host(f"worker-{n}")) for n in (1, 2, 3)]
         self.parties += [self._events(self.network.host(f"events-{n}")) for n in (1, 2)]
         self.parties += [Party("database", self.database.process, database), Party("s3", self.objects.process, objects)]
+
+    @property
+    def copies(self) -> int:
+        """The replicas of each topic."""
+        return 1 if self.ours else 3
 
     def of(self, kind: str) -> list[Party]:
         return [party for party in self.parties if party.kind == kind]
@@ -107,17 +116,39 @@ class Scene:
         for number, host in enumerate(hosts, 1):
             node = KafkaNode(self.folder / host.name, number, addresses, cluster, host.inside)
             node.format()
+            self._on_its_disk(host, node.process)
             parties.append(Party("broker", node.process, host))
         return parties
 
+    def _our_broker(self, host: Host) -> Party:
+        address = f"{host.address}:{KafkaNode.port}"
+        settings = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self.folder / host.name / "log")}
+        party = self._serve("broker", host, settings, lambda: metadata_answers(KafkaNode.port, host.address))
+        self._on_its_disk(host, party.process)
+        return party
+
+    def _slow_disk(self, host: Host) -> SlowDisk:
+        return SlowDisk(self.folder / host.name, f"{os.getpid()}-{host.name}", 512)
+
+    def _on_its_disk(self, host: Host, process: ServerProcess) -> None:
+        if host.name in self.slow_disks:
+            process.move(self.slow_disks[host.name].inside)
+
     def _serve(
-        self, kind: str, host: Host, settings: Mapping[str, str], ready: Callable[[], bool], **environment: str
+        self,
+        kind: str,
+        host: Host,
+        settings: Mapping[str, str],
+        ready: Callable[[], bool],
+        **environment: str,
     ) -> Party:
+        clock = Clock(self.folder / f"{host.name}.clock")
         file = self.folder / f"{host.name}.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = host.inside([sys.executable, "-m", "tidegate.cli", "serve", kind, str(file)])
         log = self.folder / f"{host.name}.log"
-        return Party(kind, ServerProcess(host.name, command, log=log, ready=ready, environment=environment), host)
+        process = ServerProcess(host.name, command, log=log, ready=ready, environment=environment | clock.environment)
+        return Party(kind, process, host, clock)
 
     def _registry(self, host: Host) -> Party:
         url = f"http://{host.address}:18081"
@@ -126,6 +157,7 @@ class Scene:
             "host.name": host.address,
             "kafkastore.bootstrap.servers": self.bootstrap,
             "schema.compatibility.level": "none",
+            "kafkastore.topic.replication.factor": str(self.copies),
         }
         return self._serve("registry", host, settings, lambda: answers(f"{url}/subjects"))
 
@@ -137,6 +169,7 @@ class Scene:
             "listeners": url,
             "rest.advertised.host.name": host.address,
             "schema.registry.url": ",".join(self.registries),
+            "replication.factor.fit": "true",
             "scheduled.rebalance.max.delay.ms": "3000",
             "exactly.once.source.support": "enabled",
             "offset.flush.interval.ms": "1000",
@@ -147,10 +180,13 @@ class Scene:
         return self._serve("connect", host, settings, lambda: answers(f"{url}/connectors"), TMPDIR=str(self.scratch))
 
     def _events(self, host: Host) -> Party:
+        data = self.folder / f"{host.name}-data"
+        data.mkdir()
+        (data / "session.key").write_bytes(bytes(range(32)))  # the same on all, so that a session is good at each
         settings = {
             "bootstrap.servers": self.bootstrap,
             "schema.registry.url": ",".join(self.registries),
-            "data.dir": str(self.folder / "events"),
+            "data.dir": str(data),
             "http.listen": f"{host.address}:18090",
             "https.listen": f"{host.address}:18443",
             "pubsub.listen": f"{host.address}:17443",
@@ -184,6 +220,9 @@ class Scene:
             party.kill()
         with contextlib.suppress(OSError):
             self.database.stop()
+        for disk in self.slow_disks.values():
+            with contextlib.suppress(OSError):  # a process that the disk still keeps
+                disk.close()
 
     # -- connectors --------------------------------------------------------------------------------------------------
 
@@ -195,10 +234,12 @@ class Scene:
             connection.execute("INSERT INTO accounts SELECT n, 0 FROM generate_series(0, 199) n")
         (self.objects.store / "lake").mkdir()
         with Admin(ClientConfig(self.bootstrap)) as admin:
-            admin.create_topics([NewTopic(topic, 3, 3) for topic in ("p-orders", "c.public.accounts")])
-            admin.create_topics([NewTopic("lines", 1, 3)])
+            admin.create_topics([NewTopic(topic, 3, self.copies) for topic in ("p-orders", "c.public.accounts")])
+            admin.create_topics([NewTopic("lines", 1, self.copies)])
         for name, config in self._connectors().items():
             answer = self.ask("PUT", f"/connectors/{name}/config", config)
+            while "no answer within" in answer.text:  # from a database, on a machine that has more to do than it can
+                answer = self.ask("PUT", f"/connectors/{name}/config", config)
             assert answer.status_code in (200, 201), f"{name}: {answer.text}"
 
     def _connectors(self) -> dict[str, dict[str, str]]:

@@ -1,0 +1,31 @@
+"""A clock of its own for a process, which a test can set forward and back: libfaketime with a file that says how far it is off."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """Start the process with ``environment``. Intervals (CLOCK_MONOTONIC) stay what they are."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.set(0)
+        spec = find_spec("libfaketime")
+        assert spec is not None and spec.origin is not None
+        library = Path(spec.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"
+        self.environment = {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, off_s: int) -> None:
+        """How many seconds the clock is ahead (or, below 0, behind)."""
+        new = self._file.with_suffix(".new")
+        new.write_text(f"{off_s:+d}s\n")
+        new.replace(self._file)
