@@ -109,19 +109,25 @@ def changed(changes: int, rows: int) -> None:
         }
         with Bench(IcebergSinkConnector, config).sink(TopicPartition("events", 0)) as running:
             offset = 0
-            for start in range(0, rows, 1_000_000):
-                running.task.put([keyed(np.arange(start, min(start + 1_000_000, rows)), 0, offset)])
+
+            def put(ids: np.ndarray, n: int) -> None:
+                """Put rows in batches as a worker does, and commit them."""
+                nonlocal offset
+                for start in range(0, len(ids), _PUT_ROWS):
+                    some = ids[start : start + _PUT_ROWS]
+                    running.task.put([keyed(some, n, offset)])
+                    offset += len(some)
                 running.task.flush()
-                offset += 1_000_000
+
+            for start in range(0, rows, 1_000_000):
+                put(np.arange(start, min(start + 1_000_000, rows)), 0)
             for kind, ids in (
                 ("newest keys", np.arange(rows - changes // 2, rows + changes - changes // 2)),
                 ("random keys", np.random.default_rng(1).permutation(rows)[:changes]),
             ):
                 began, before = time.perf_counter(), cpu_s()
-                running.task.put([keyed(ids, 1, offset)])
-                running.task.flush()
+                put(ids, 1)
                 shown(f"ours, {kind}", changes, time.perf_counter() - began, cpu_s() - before)
-                offset += len(ids)
         print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
         table = iceberg_table(config, "bench.events")
         some = keyed(np.random.default_rng(2).permutation(rows)[: changes // 100], 2, 0).table()
