@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,7 @@ __all__ = ["SECTIONS", "main"]
 
 Row = dict[str, float | str]
 _IDLE_S = 10.0
+_PATIENT = {"request.timeout.ms": "300000"}
 _MILLION = 1_000_000
 _TOPIC_PARTITIONS = 1000
 _WRITTEN_TO = 10_000
@@ -134,6 +136,53 @@ def broker_partitions(folder: Path, most: int) -> Iterator[Row]:
         with our_broker(data):
             row["start s"] = time.perf_counter() - started
         yield row
+
+
+def _beside(side: Side, topic: str, work: Callable[[], object]) -> Row:
+    """How long records with acks=all take, one after the other, while something else is done."""
+    took_ms: list[float] = []
+    ended = threading.Event()
+    producer = Producer({"bootstrap.servers": side.bootstrap, "linger.ms": 0, "log_level": 0})
+
+    def write() -> None:
+        while not ended.is_set():
+            began = time.perf_counter()
+            producer.produce(topic, b"x" * 100, partition=0)
+            assert producer.flush(300) == 0
+            took_ms.append((time.perf_counter() - began) * 1000)
+            time.sleep(0.002)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    time.sleep(1)
+    took_ms.clear()
+    seconds = _timed(work)
+    ended.set()
+    writing.join()
+    took_ms.sort()
+    return {
+        "s": seconds,
+        "a record beside it, median ms": took_ms[len(took_ms) // 2],
+        "99 % ms": took_ms[len(took_ms) * 99 // 100],
+        "longest ms": took_ms[-1],
+    }
+
+
+def broker_changes(folder: Path, most: int) -> Iterator[Row]:
+    """Partitions created and deleted by one request each, with one producer beside it."""
+    with our_broker(folder / "broker") as side, Admin(ClientConfig(side.bootstrap, _PATIENT)) as admin:
+        topic = side.create_topic(1)
+        yield {"change": "nothing", **_beside(side, topic, lambda: time.sleep(2))}
+        for count in (n for n in (100, 1000, 10_000) if n <= most):
+            for each in (1, count) if count <= _TOPIC_PARTITIONS else (_TOPIC_PARTITIONS,):
+                names = [f"new-{count}-{each}-{number}" for number in range(count // each)]
+                new = [NewTopic(name, each, 1) for name in names]
+                what = f"{len(names):,} topics of {each:,}"
+                yield {"change": f"create {what}", **_beside(side, topic, lambda new=new: admin.create_topics(new))}
+                yield {
+                    "change": f"delete {what}",
+                    **_beside(side, topic, lambda names=names: admin.delete_topics(names)),
+                }
 
 
 def broker_connections(folder: Path, most: int) -> Iterator[Row]:
@@ -325,7 +374,7 @@ def console_topics(folder: Path, most: int) -> Iterator[Row]:
 
 def _create(bootstrap: str, topics: Sequence[NewTopic]) -> None:
     """Returns when all partitions have a leader: a broker goes on to make their folders after it has answered."""
-    with Admin(ClientConfig(bootstrap, {"request.timeout.ms": "300000"})) as admin:
+    with Admin(ClientConfig(bootstrap, _PATIENT)) as admin:
         at_once = max(1, _TOPIC_PARTITIONS // topics[0].partitions)  # Kafka refuses larger requests
         for begin in range(0, len(topics), at_once):
             admin.create_topics(topics[begin : begin + at_once])
@@ -334,6 +383,7 @@ def _create(bootstrap: str, topics: Sequence[NewTopic]) -> None:
 SECTIONS: dict[str, tuple[Callable[[Path, int], Iterator[Row]], int]] = {
     "broker-records": (broker_records, 10),
     "broker-partitions": (broker_partitions, 10_000),
+    "broker-changes": (broker_changes, 10_000),
     "broker-connections": (broker_connections, 4000),
     "worker-connectors": (worker_connectors, 1000),
     "workers-apache": (workers_apache, 1000),

@@ -58,7 +58,7 @@ CONVERTERS = {
     "JSON without schemas": (json(False), json(False)),
     "Avro": ({"value.converter": _AVRO} | {k: v for k, v in json(False).items() if k.startswith("key")}, json(False)),
 }
-"""What is given to ours and to theirs."""
+"""The configuration of both sides."""
 
 
 def capture(server: PostgresServer, table: str, prefix: str) -> dict[str, str]:

@@ -17,16 +17,11 @@ from rich.console import Console
 
 from bench.broker.sides import apache_broker
 from bench.paired import Case, Measured, measure, show
-from bench.spark_read import PARTITIONS, ROWS, SCHEMA, cpu_s, session
+from bench.spark_read import COLUMNS, PARTITIONS, ROWS, SCHEMA, cpu_s, session
 from broker.client import ClientConfig, NewTopic, TopicPartition
 from broker.client.blocking import Admin
 from registry.client import RegistryClient
 from tests.support.registry import RegistryThread
-
-COLUMNS = (
-    "id", "'UA' as carrier", "'EWR' as origin", "'IAH' as dest", "timestamp_micros(1700000000000000 + id) as at",
-    "if(id % 7 = 0, null, id * 0.1D) as delay", "cast(id % 3000 as int) as distance", "repeat('n', 100) as note",
-)  # fmt: skip
 
 
 def main(folder: Path, runs: int, console: Console) -> None:

@@ -29,6 +29,7 @@ from broker.resources.resources import NamedKind, Resources, Source
 from broker.security.access import Authorizer
 from broker.security.config import SecurityProtocol
 from broker.share_coordinator.config import SHARE_STATE_TOPIC
+from broker.steps import Steps
 from broker.storage.arrivals import Arrivals
 from broker.storage.durability import Durability
 from broker.storage.keeper import LogKeeper
@@ -79,9 +80,10 @@ class Broker:
             self.logs, node_id=config.node_id, topic_defaults=topic_defaults(config.topic_settings)
         )
         self.metadata_keeper = MetadataKeeper(self.metadata, config)
-        self.every_topic: tuple[tuple[int, int], SharedArray] | None = None
+        self.every_topic: tuple[tuple[int, int, bool], SharedArray] | None = None
         """Cached Metadata answer about all topics, with the state of the metadata that it was made in."""
         self.topics = Topics(config, self.metadata, self.logs)
+        self.steps = Steps()
         self.topic_metrics = TopicMetrics()
         self.resources = self._new_resources()
 
@@ -235,6 +237,7 @@ class Broker:
 
     async def close(self) -> None:
         """Flush everything to disk and mark the stop as clean."""
+        self.steps.close()
         self.groups.stop()
         self.transactions.stop()
         if self.uses("share"):

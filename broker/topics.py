@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.config import BrokerConfig
@@ -21,8 +21,9 @@ from broker.errors import (
 )
 from broker.groups import GroupCoordinator
 from broker.log.directory import LogDirectory
-from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, Topic
+from broker.metadata.image import METADATA_TOPIC, ClusterMetadata, NewTopic, Topic
 from broker.share_coordinator.config import SHARE_STATE_TOPIC
+from broker.steps import Step, run_through
 from broker.storage.partitions import INTERNAL_TOPICS, Partitions
 from broker.transactions.records import TRANSACTIONS_TOPIC
 
@@ -122,11 +123,25 @@ class Topics:
         *,
         partitions: int = DEFAULT,
         replication_factor: int = DEFAULT,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> Topic:
+        """Create a topic at once; the event loop waits for it."""
+        new = self.new(name, partitions=partitions, replication_factor=replication_factor, configs=configs)
+        failed = run_through(self._metadata.create_topics([new]))
+        if failed:
+            raise failed[name]
+        return self._metadata.topics[name]
+
+    def new(
+        self,
+        name: str,
+        *,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
-        validate_only: bool = False,
-    ) -> Topic:
-        """Create a topic, or only validate the request. An ``assignment``, if set, determines the partitions."""
+    ) -> NewTopic:
+        """A topic that can be created. An ``assignment``, if set, determines the partitions."""
         if name == METADATA_TOPIC:
             raise InvalidRequest(f"{name} is the broker's own topic and cannot be created.")
         if assignment:
@@ -140,16 +155,9 @@ class Topics:
         if without_value is not None:
             raise InvalidConfiguration(f"Topic {name!r}: {without_value} has no value.")
         settings = {key: value for key, value in (configs or {}).items() if value is not None}
-        if validate_only:
-            self._metadata.check_new_topic(
-                name, partitions=count, replication_factor=replication_factor, configs=settings
-            )
-            self._logs.choose_disks(count)
-            # As in Kafka the id is random and never used again.
-            return Topic(name, uuid.uuid4(), count, settings)
-        return self._metadata.create_topic(
-            name, partitions=count, replication_factor=replication_factor, configs=settings
-        )
+        self._metadata.check_new_topic(name, partitions=count, replication_factor=replication_factor, configs=settings)
+        self._logs.choose_disks(1)
+        return NewTopic(name, count, settings)
 
     def _assigned(self, assignment: Mapping[int, Sequence[int]]) -> int:
         if sorted(assignment) != list(range(len(assignment))):
@@ -166,15 +174,8 @@ class Topics:
                     f"Replicas {list(brokers)} cannot be: the only broker is {self._metadata.node_id}."
                 )
 
-    def grow(
-        self,
-        name: str,
-        count: int,
-        *,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        """Add partitions to a topic."""
+    def growth(self, name: str, count: int, *, assignment: Sequence[Sequence[int]] | None = None) -> int:
+        """How many partitions a topic gets that has ``count`` then; raises if it can't grow to that."""
         topic = self._metadata.topic(name)
         if count <= topic.partitions:
             raise InvalidPartitions(f"Topic {name!r} has {topic.partitions} partitions; {count} would not be more.")
@@ -184,23 +185,26 @@ class Topics:
                     f"{len(assignment)} replica assignments were given for {count - topic.partitions} new partitions."
                 )
             self._check_replicas(assignment)
-        self._logs.choose_disks(count - topic.partitions)
-        if not validate_only:
-            self._metadata.create_partitions(name, count)
+        self._logs.choose_disks(1)
+        return count - topic.partitions
 
-    def delete(self, topic: str | uuid.UUID, partitions: Partitions, groups: GroupCoordinator) -> Topic:
-        """Delete a topic and groups' offsets for it, and wake fetches that wait for it."""
-        topic_image = self.find(topic)
+    def require_deletable(self, topic: Topic) -> None:
+        """Raises TopicDeletionDisabled, or InvalidTopic for a topic of the broker's own."""
         if not self._config.delete_topic_enable:
             raise TopicDeletionDisabled
-        if topic_image.name in INTERNAL_TOPICS:
-            raise InvalidTopic(f"Topic {topic_image.name} is the broker's own and cannot be deleted.")
-        waiting = self._metadata.logs(topic_image.name)
-        self._metadata.delete_topic(topic_image.name)
-        for partition in waiting:
-            partitions.changed(partition)
-        groups.forget_topic(topic_image.name)
-        return topic_image
+        if topic.name in INTERNAL_TOPICS:
+            raise InvalidTopic(f"Topic {topic.name} is the broker's own and cannot be deleted.")
+
+    def delete(self, topics: Sequence[Topic], partitions: Partitions, groups: GroupCoordinator) -> Generator[Step]:
+        """Delete topics and groups' offsets for them, and wake fetches that wait for them."""
+        waiting = [log for topic in topics for log in self._metadata.logs(topic.name)]
+        for _ in self._metadata.delete_topics(topics):
+            while waiting:
+                partitions.changed(waiting.pop())
+            yield None
+        for topic in topics:
+            groups.forget_topic(topic.name)
+            yield None
 
     def delete_records(self, name: str, partition: int, before: int, partitions: Partitions) -> int:
         """Delete a partition's records below an offset (-1: all).

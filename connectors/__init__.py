@@ -284,6 +284,12 @@ CONNECTORS: Final = (
         needs=("pyspark",),
         extra="spark",
     ),
+    _sink(
+        "connectors.spark.pipeline:SparkPipelineConnector",
+        ("tidegate.spark.SparkPipelineConnector",),
+        needs=("pyspark",),
+        extra="spark",
+    ),
     _source(
         "connectors.spark.source:SparkSourceConnector",
         ("tidegate.spark.SparkSourceConnector",),

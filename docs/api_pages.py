@@ -31,7 +31,7 @@ _DESCRIBED: Final = ("method", "class method", "static method", "property")
 
 
 def api_pages() -> dict[str, Callable[[], str]]:
-    """What makes each page, by its path under docs/reference."""
+    """The functions that make the pages, by the page's path under docs/reference."""
     pages: dict[str, Callable[[], str]] = {"api/README.md": _index}
     return pages | {f"api/{name}.md": partial(_page, name) for name in PUBLIC_MODULES}
 

@@ -124,7 +124,7 @@ def task_only() -> set[type]:
 
 
 def config_pages() -> dict[str, Callable[[], str]]:
-    """What makes each page, by its path under docs/reference."""
+    """The functions that make the pages, by the page's path under docs/reference."""
     pages: dict[str, Callable[[], str]] = {f"{FOLDER}/README.md": _index}
     pages |= {f"{FOLDER}/{name}.md": partial(_component_page, component) for name, component in COMPONENTS.items()}
     pages[f"{FOLDER}/converters.md"] = partial(_plugins_page, "Converter keys", "converter", "header_converter")

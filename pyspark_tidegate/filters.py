@@ -7,7 +7,7 @@ knows the first record at or after a time; later records may be older again.) Sp
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -48,11 +48,16 @@ class Narrowed:
         return {p: stop if self.stop is None else min(stop, self.stop) for p, stop in stops.items()}
 
 
-def narrowed(filters: Iterable[Any]) -> Narrowed:
-    """The choice that filters of ``pyspark.sql.datasource`` make; those that don't narrow it are passed over."""
+def narrowed(filters: Iterable[Any], columns: Collection[str] = ()) -> Narrowed:
+    """The choice that filters of ``pyspark.sql.datasource`` make; those that don't narrow it are passed over.
+
+    ``columns`` are the columns of the source that are read; empty: all. Others of such a name are fields of values.
+    """
     choice = Narrowed()
     for condition in filters:
         path: tuple[str, ...] = getattr(condition, "attribute", ())
+        if columns and path and path[0] not in columns:
+            continue
         value = getattr(condition, "value", None)
         apply = _APPLY.get((".".join(path), type(condition).__name__))
         if apply is not None and value is not None:

@@ -29,7 +29,7 @@ _DEFAULT: Final = {
 _KNOWN: Final = (
     "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "startingtimestamp", "endingtimestamp", "minpartitions", "failondataloss", "includeheaders", "pushfilters",
-    "maxoffsetspertrigger", "plannedoffsets", "untiloffsets", "freshoffsets", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "path",
+    "maxoffsetspertrigger", "plannedoffsets", "untiloffsets", "freshoffsets", "groupid", "kafkaconsumer.polltimeoutms", "value.format", "key.format", "value.schema", "key.schema", "value.message", "key.message", "value.errors", "errors.deadletterqueue.topic.name", "columns", "path",
 )  # fmt: skip
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -79,6 +79,8 @@ class Options:
     a topic for it."""
     dead_letter_topic: str
     """The topic for records whose value can't be decoded; empty: none."""
+    columns: tuple[str, ...]
+    """The columns that are read; ``value.*`` and ``key.*`` stand for the fields of the value and the key. Empty: all of the source."""
     kafka: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
 
@@ -116,7 +118,7 @@ class Options:
                 "needs a topic, and nothing else takes one"
             )
         return cls(
-            topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
+            topics=_names(options, "subscribe"),
             pattern=options.get("subscribepattern", ""),
             assigned=_assigned(options.get("assign", "")),
             starting=_ends(options, "startingoffsets", "latest" if stream else "earliest"),
@@ -143,9 +145,14 @@ class Options:
             key_message=options.get("key.message", ""),
             keep_errors=errors == "null",
             dead_letter_topic=dead_letter_topic,
+            columns=_names(options, "columns"),
             kafka=kafka,
             registry=registry,
         )
+
+
+def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
 def _format(options: Mapping[str, str], name: str, default: str) -> str:

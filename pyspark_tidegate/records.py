@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +19,7 @@ from pyspark_tidegate.options import Options
 from pyspark_tidegate.types import converted
 from registry.client import RegistryClient
 from registry.serde import Origin, SerializationError
-from tidegate.kit.errors import RetriableError
+from tidegate.kit.errors import RetriableError, UsageError
 
 if TYPE_CHECKING:
     from broker.client.columns import Columns
@@ -31,6 +32,7 @@ class StalledRead(RetriableError):
 
 
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+_SIDES: Final = ("key", "value")
 _MOST_BYTES: Final = 16 << 20
 """The bytes of a fetch after which no more are added."""
 _PARTITION_BYTES: Final = str(8 << 20)
@@ -42,7 +44,8 @@ _WAIT_MS: Final = 500
 def arrow_schema(options: Options, key: Side, value: Side) -> pa.Schema:
     """Columns of the data source: those of Spark's Kafka source, but for timestampType.
 
-    With value.errors=null they have ``error`` and ``bytes`` too.
+    With value.errors=null they have ``error`` and ``bytes`` too. The option ``columns`` chooses among them, and can have the
+    fields of the value or the key in its place. Raises UsageError for one that there is not.
     """
     fields = [
         pa.field("key", key.type),
@@ -56,7 +59,28 @@ def arrow_schema(options: Options, key: Side, value: Side) -> pa.Schema:
         fields.append(pa.field("headers", HEADERS))
     if options.keep_errors:
         fields += [pa.field("error", pa.string()), pa.field("bytes", pa.binary())]
-    return pa.schema(fields)
+    schema = pa.schema(fields)
+    return pa.schema([field for field, _ in _chosen(options.columns, schema)]) if options.columns else schema
+
+
+def _chosen(names: Iterable[str], schema: pa.Schema) -> Iterator[tuple[pa.Field, str | None]]:
+    """The columns of the option ``columns``, each with the side (``key`` or ``value``) of which it is a field, or None."""
+    taken: dict[str, str] = {}
+    for name in names:
+        whole = name.removesuffix(".*")
+        if whole not in schema.names or (whole != name and whole not in _SIDES):
+            there = [*schema.names, *(f"{side}.*" for side in _SIDES)]
+            raise UsageError(f"the option columns names {name}: the columns are {', '.join(there)}")
+        type_ = schema.field(whole).type
+        if whole != name and not pa.types.is_struct(type_):
+            raise UsageError(f"the option columns has {name}, and the {whole} is {type_}, which has no fields")
+        members = [schema.field(name)] if whole == name else [type_.field(i) for i in range(type_.num_fields)]
+        for member in members:
+            if (other := taken.setdefault(member.name.lower(), name)) != name:
+                raise UsageError(
+                    f"the option columns has {other} and {name}, and both give a column {member.name}: name one of them"
+                )
+            yield member, None if whole == name else whole
 
 
 def read(options: Options, key: Side, value: Side, part: OffsetRange, target: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -105,6 +129,9 @@ class _Decoder:
         needed = key.asks_registry or value.asks_registry
         self._client = RegistryClient.from_properties(options.registry) if needed else None
         self._key, self._value = decoder(key, self._client), decoder(value, self._client)
+        whole = arrow_schema(dataclasses.replace(options, columns=()), key, value)
+        self._side_of = {field.name: side for field, side in _chosen(options.columns, whole) if side is not None}
+        """Of the columns that are fields of a side, that side."""
 
     def __enter__(self) -> Self:
         if self._dead_letters is not None:
@@ -118,26 +145,26 @@ class _Decoder:
             self._dead_letters.__exit__()
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        inside = pc.and_(pc.greater_equal(columns.offsets, self._part.start), pc.less(columns.offsets, self._part.stop))
-        chosen = _taken(columns, pc.indices_nonzero(inside))
-        value, reasons = None, list[str | None]()
+        first, stop = np.searchsorted(columns.offsets.to_numpy(), [self._part.start, self._part.stop]).tolist()
+        chosen = _each(columns, lambda array: array.slice(first, stop - first))
+        sides, reasons = dict[str, pa.Array](), list[str | None]()
         if self._options.keep_errors:
-            value, reasons = decode_each(self._value, chosen.values)
+            sides["value"], reasons = decode_each(self._value, chosen.values)
         elif self._dead_letters is not None:
             value, reasons = decode_each(self._value, chosen.values)
             self._dead_letters.write(chosen, reasons)
             good = pa.array([row for row, reason in enumerate(reasons) if reason is None], pa.int64())
-            chosen, value = _taken(chosen, good), value.take(good)
+            chosen, sides["value"] = _each(chosen, lambda array: array.take(good)), value.take(good)
         if len(chosen):
-            arrays = [converted(self._column(field.name, chosen, value, reasons), field.type) for field in self._target]
+            arrays = [converted(self._column(field.name, chosen, sides, reasons), field.type) for field in self._target]
             yield pa.RecordBatch.from_arrays(arrays, names=self._target.names)
 
-    def _column(self, name: str, records: Columns, value: pa.Array | None, reasons: list[str | None]) -> pa.Array:
-        """A column of the source; only those that the job asks for are made. ``value`` is there where it is decoded already."""
-        if name == "value":
-            return self._all(self._value, records.values, records.offsets) if value is None else value
-        if name == "key":
-            return self._all(self._key, records.keys, records.offsets)
+    def _column(self, name: str, records: Columns, sides: dict[str, pa.Array], reasons: list[str | None]) -> pa.Array:
+        """A column of the source; only those that the job asks for are made. ``sides`` are the keys and values decoded so far."""
+        if (side := self._side_of.get(name)) is not None:
+            return pc.struct_field(self._side(side, records, sides), name)
+        if name in _SIDES:
+            return self._side(name, records, sides)
         if name == "topic":
             return pa.repeat(pa.scalar(self._part.topic), len(records))
         if name == "partition":
@@ -154,6 +181,12 @@ class _Decoder:
             return errors
         return pc.if_else(pc.is_valid(errors), records.values.cast(pa.binary()), pa.scalar(None, pa.binary()))
 
+    def _side(self, side: str, records: Columns, sides: dict[str, pa.Array]) -> pa.Array:
+        if side not in sides:
+            decode, column = (self._key, records.keys) if side == "key" else (self._value, records.values)
+            sides[side] = self._all(decode, column, records.offsets)
+        return sides[side]
+
     def _all(self, decode: Decode, column: pa.Array, offsets: pa.Array) -> pa.Array:
         """The column decoded; the error of a value that can't be names its record."""
         try:
@@ -166,12 +199,12 @@ class _Decoder:
         raise failed.located(Origin(self._part.topic, self._part.partition, offsets[failed.row].as_py())) from None
 
 
-def _taken(columns: Columns, rows: pa.Array) -> Columns:
-    if len(rows) == len(columns):
-        return columns
+def _each(columns: Columns, change: Callable[[pa.Array], pa.Array]) -> Columns:
+    """The columns, each changed."""
     names = (field.name for field in dataclasses.fields(columns))
-    arrays = {name: None if (array := getattr(columns, name)) is None else array.take(rows) for name in names}
-    return dataclasses.replace(columns, **arrays)
+    return dataclasses.replace(
+        columns, **{name: None if (array := getattr(columns, name)) is None else change(array) for name in names}
+    )
 
 
 def _null_if_empty(headers: pa.Array) -> pa.Array:

@@ -175,7 +175,7 @@ class _PushingReader(_BatchReader):
         """All filters are left to Spark too."""
         from pyspark_tidegate.filters import narrowed
 
-        self._narrowed = narrowed(filters)
+        self._narrowed = narrowed(filters, self._options.columns)
         return filters
 
 

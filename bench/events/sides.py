@@ -32,7 +32,7 @@ class EventsSide:
     pubsub: str
     pubsub_tls: str
     ca: Path
-    """What clients of the faces with TLS trust."""
+    """The certificate that clients of the TLS addresses trust."""
     bootstrap: str
     pid: int
     definition: EventDefinition

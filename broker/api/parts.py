@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.security.config import SecurityProtocol
     from broker.security.tokens import DelegationTokens
     from broker.share_delivery.share_groups import ShareGroups
+    from broker.steps import Steps
     from broker.storage.arrivals import Arrivals
     from broker.storage.partitions import Partitions
     from broker.storage.record_worker import RecordWorker
@@ -59,6 +60,7 @@ __all__ = [
     "WithResources",
     "WithSettings",
     "WithShare",
+    "WithSteps",
     "WithTelemetry",
     "WithTokens",
     "WithTopicMetrics",
@@ -197,6 +199,13 @@ class WithShare(Protocol):
         ...
 
 
+class WithSteps(Protocol):
+    @property
+    def steps(self) -> Steps:
+        """Long changes of topics, with time for other clients in between."""
+        ...
+
+
 class WithTelemetry(Protocol):
     @property
     def telemetry(self) -> Telemetry:
@@ -238,8 +247,8 @@ class WithNode(Protocol):
 
 
 class WithEveryTopic(Protocol):
-    every_topic: tuple[tuple[int, int], SharedArray] | None
-    """What Metadata answers about all topics, and in which state of the metadata."""
+    every_topic: tuple[tuple[int, int, bool], SharedArray] | None
+    """The answer of Metadata about all topics, and the state of the metadata that it is from."""
 
 
 class AllParts(
@@ -262,6 +271,7 @@ class AllParts(
     WithResources,
     WithSettings,
     WithShare,
+    WithSteps,
     WithTelemetry,
     WithTokens,
     WithTopicMetrics,

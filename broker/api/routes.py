@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import typing
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -19,8 +19,20 @@ from broker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from broker.quotas.quotas import Mutations
+    from broker.steps import Step, Steps
 
-__all__ = ["Answer", "AnyRoute", "Context", "DeferredRoute", "Handler", "Outcome", "Pending", "Route", "Routes"]
+__all__ = [
+    "Answer",
+    "AnyRoute",
+    "Context",
+    "DeferredRoute",
+    "Handler",
+    "Outcome",
+    "Pending",
+    "Route",
+    "Routes",
+    "in_steps",
+]
 
 
 class RequestType(Protocol):
@@ -40,6 +52,9 @@ class Answer(Protocol):
 
 P_co = TypeVar("P_co", bound=Common, covariant=True)
 """The parts of the broker that a handler uses (``broker.api.parts``)."""
+
+
+A = TypeVar("A", bound=Answer)
 
 
 class Context(NamedTuple, Generic[P_co]):
@@ -119,6 +134,12 @@ class Pending:
         self.future = future
         self.make = make
         self.failed = failed
+
+
+def in_steps(steps: Steps, work: Generator[Step, None, A]) -> A | Pending:
+    """The answer that ``work`` returns: at once if it is short, or else while other clients are served in between."""
+    done = steps.run(work)
+    return done.result() if done.done() else Pending(done, lambda answer: answer)
 
 
 Outcome = Answer | Pending | None

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Protocol
 
-from broker.api.parts import Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode
-from broker.api.routes import Context, Routes
+from broker.api.parts import (
+    Common,
+    WithApiVersions,
+    WithConfig,
+    WithEveryTopic,
+    WithLogs,
+    WithMetadata,
+    WithNode,
+    WithSteps,
+)
+from broker.api.routes import Context, Pending, Routes, in_steps
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -51,13 +60,16 @@ from broker.protocol.messages.metadata import (
 )
 from broker.protocol.primitives import ZERO_UUID
 from broker.security.access import CLUSTER_NAME, NOT_ASKED, Operation, ResourceType
+from broker.steps import Step
 
 __all__ = ["routes"]
 
 routes = Routes()
 
 
-class _Parts(Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, Protocol):
+class _Parts(
+    Common, WithApiVersions, WithConfig, WithEveryTopic, WithLogs, WithMetadata, WithNode, WithSteps, Protocol
+):
     """The parts of a broker that these handlers use."""
 
 
@@ -103,23 +115,45 @@ _ZERO_LEVELS_SINCE: Final = 4
 
 
 @routes.handles(ApiKey.METADATA, versions=range(14))
-def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResponse:
+def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResponse | Pending:
     """Return the brokers and the leaders of partitions. A request for a topic may create it
     (`auto.create.topics.enable`).
 
     v4 auto creation can be declined · v5 offline replicas · v7 leader epochs · v8 authorized operations · v9 flexible ·
     v10 topic ids · v12 topics by id · v13 top-level error
     """
-    broker = context.broker
     tell = request.include_topic_authorized_operations
     # Version 0 asks for all topics by an empty list, later ones by null.
-    every = request.topics is None or (context.version == 0 and not request.topics)
-    allowed = (request.allow_auto_topic_creation or context.version < 4) and not every
-    topics = _every_topic(context, tell=tell) if every else _topics(context, request.topics or (), allowed, tell=tell)
-    node = broker.node(context.listener)
+    if request.topics is None or (context.version == 0 and not request.topics):
+        return _cluster(context, request, _every_topic(context, tell=tell))
+    creates = request.allow_auto_topic_creation or context.version < 4
+    if creates and context.broker.config.auto_create_topics_enable and _names_new(context, request.topics):
+        return in_steps(context.broker.steps, _created_topics(context, request, request.topics, tell=tell))
+    return _cluster(context, request, list(_topics(context, request.topics, creates, tell=tell)))
+
+
+def _names_new(context: Context[_Parts], topics: Sequence[MetadataRequestTopic]) -> bool:
+    known = context.broker.metadata.topics
+    return any(topic.name is not None and topic.name not in known for topic in topics)
+
+
+def _created_topics(
+    context: Context[_Parts], request: MetadataRequest, topics: Sequence[MetadataRequestTopic], *, tell: bool
+) -> Generator[Step, None, MetadataResponse]:
+    answered = []
+    for topic in _topics(context, topics, True, tell=tell):
+        answered.append(topic)
+        yield None
+    return _cluster(context, request, answered)
+
+
+def _cluster(
+    context: Context[_Parts], request: MetadataRequest, topics: Sequence[MetadataResponseTopic]
+) -> MetadataResponse:
+    node = context.broker.node(context.listener)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)],
-        cluster_id=broker.metadata.cluster_id,
+        cluster_id=context.broker.metadata.cluster_id,
         controller_id=node.node_id,
         topics=topics,
         cluster_authorized_operations=(
@@ -130,23 +164,22 @@ def metadata(context: Context[_Parts], request: MetadataRequest) -> MetadataResp
 
 def _topics(
     context: Context[_Parts], topics: Sequence[MetadataRequestTopic], allowed: bool, *, tell: bool
-) -> list[MetadataResponseTopic]:
+) -> Iterator[MetadataResponseTopic]:
     # Asked once for all names: a request may have 25,000.
     judged = allowed and (context.broker.authorizer is not None or context.broker.quotas.active)
     may_create = judged and context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-    return [
-        _topic(context, topic, allowed=allowed, judged=judged, may_create=may_create, tell=tell) for topic in topics
-    ]
+    for topic in topics:
+        yield _topic(context, topic, allowed=allowed, judged=judged, may_create=may_create, tell=tell)
 
 
 def _every_topic(context: Context[_Parts], *, tell: bool) -> Sequence[MetadataResponseTopic]:
     """Metadata of all topics, cached until something changes. Without the cache if each client may see other topics."""
     broker = context.broker
     if broker.authorizer is not None or tell:
-        return _topics(context, _all_that_may_be_seen(context), False, tell=tell)
-    state = broker.metadata.version, len(broker.logs.offline)
+        return list(_topics(context, _all_that_may_be_seen(context), False, tell=tell))
+    state = broker.metadata.version, len(broker.logs.offline), bool(broker.logs.unmade)
     if broker.every_topic is None or broker.every_topic[0] != state:
-        topics = _topics(context, _all_that_may_be_seen(context), False, tell=tell)
+        topics = list(_topics(context, _all_that_may_be_seen(context), False, tell=tell))
         broker.every_topic = state, SharedArray(topics)
     return broker.every_topic[1]
 
@@ -195,7 +228,7 @@ def _topic(
             topic_authorized_operations=NOT_ASKED,
         )
     alone, epochs = (context.broker.metadata.node_id,), context.broker.metadata.leader_epochs
-    offline = context.broker.logs.offline
+    unavailable = context.broker.logs.unavailable(topic.name, topic.partitions)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -208,7 +241,7 @@ def _topic(
                 replica_nodes=alone,
                 isr_nodes=alone,
             )
-            if not offline or (topic.name, index) not in offline
+            if index not in unavailable
             else MetadataResponsePartition(
                 error_code=LeaderNotAvailable.code,
                 partition_index=index,
@@ -320,7 +353,8 @@ def _described(
 
 
 def _describe(topic: Topic, indexes: range, broker: _Parts, operations: int) -> DescribeTopicPartitionsResponseTopic:
-    node_id, epochs, offline = broker.metadata.node_id, broker.metadata.leader_epochs, broker.logs.offline
+    node_id, epochs = broker.metadata.node_id, broker.metadata.leader_epochs
+    unavailable = broker.logs.unavailable(topic.name, topic.partitions)
     described = _described(topic.name, topic.id, operations)
     described.is_internal = topic.internal
     described.partitions = [
@@ -333,7 +367,7 @@ def _describe(topic: Topic, indexes: range, broker: _Parts, operations: int) -> 
             eligible_leader_replicas=(),
             last_known_elr=(),
         )
-        if (topic.name, index) not in offline
+        if index not in unavailable
         else DescribeTopicPartitionsResponsePartition(
             error_code=LeaderNotAvailable.code,
             partition_index=index,

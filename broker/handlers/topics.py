@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final, Protocol
 
 from broker.api.parts import (
@@ -17,9 +17,10 @@ from broker.api.parts import (
     WithMetadata,
     WithPartitions,
     WithResources,
+    WithSteps,
     WithTopicMetrics,
 )
-from broker.api.routes import Context, Routes
+from broker.api.routes import Context, Pending, Routes, in_steps
 from broker.errors import (
     BrokerError,
     InvalidRequest,
@@ -27,7 +28,7 @@ from broker.errors import (
     PolicyViolation,
     TopicAuthorizationFailed,
 )
-from broker.metadata.image import Topic
+from broker.metadata.image import NewTopic, Topic
 from broker.protocol.api import ApiKey
 from broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -57,6 +58,7 @@ from broker.protocol.messages.delete_topics import (
 from broker.protocol.primitives import ZERO_UUID
 from broker.quotas.quotas import Mutations
 from broker.security.access import CLUSTER_NAME, Operation, ResourceType
+from broker.steps import Step
 
 __all__ = ["routes"]
 
@@ -72,6 +74,7 @@ class _Parts(
     WithMetadata,
     WithPartitions,
     WithResources,
+    WithSteps,
     WithTopicMetrics,
     Protocol,
 ):
@@ -82,18 +85,30 @@ _MOST_PARTITIONS: Final = 10_000
 """The most partitions that one request may create, because Kafka's controller limits records per request."""
 
 
+_COMMITTED_TOGETHER: Final = 1000
+"""Partitions of topics that one change creates: its records take 20 ms of the event loop."""
+
+
 @routes.handles(ApiKey.CREATE_TOPICS, versions=range(2, 8))
-def create_topics(context: Context[_Parts], request: CreateTopicsRequest) -> CreateTopicsResponse:
+def create_topics(context: Context[_Parts], request: CreateTopicsRequest) -> CreateTopicsResponse | Pending:
     """Create topics, or only validate the request with `validate_only`.
 
     v4 default partitions and replicas (KIP-464) · v5 flexible, answers with the configuration · v7 topic ids
     """
+    return in_steps(context.broker.steps, _create_topics(context, request))
+
+
+def _create_topics(
+    context: Context[_Parts], request: CreateTopicsRequest
+) -> Generator[Step, None, CreateTopicsResponse]:
     mutations = context.mutations(strict_since=6)
     times = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
-    results = []
+    results: dict[str, CreatableTopicResult] = dict.fromkeys(by_name, CreatableTopicResult())
     may_create = context.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     requested = sum(_partitions(context, topic) for topic in request.topics if times[topic.name] == 1)
+    topics = context.broker.topics
+    together: list[NewTopic] = []
     for name, topic in by_name.items():
         try:
             if times[name] > 1:
@@ -101,41 +116,77 @@ def create_topics(context: Context[_Parts], request: CreateTopicsRequest) -> Cre
             if not may_create:
                 context.require(Operation.CREATE, ResourceType.TOPIC, name)
             _refuse_too_many(requested)
-            made = _create(context, topic, mutations, validate_only=request.validate_only)
+            new = topics.new(
+                name,
+                partitions=topic.num_partitions,
+                replication_factor=topic.replication_factor,
+                assignment={assignment.partition_index: assignment.broker_ids for assignment in topic.assignments},
+                configs={config.name: config.value for config in topic.configs},
+            )
+            if context.broker.quotas.active:
+                # Only valid creations count against the quota.
+                mutations.take(new.partitions)
         except BrokerError as error:
-            results.append(
-                CreatableTopicResult(
-                    name=name,
-                    error_code=error.code,
-                    error_message=error.message,
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    configs=(),
-                )
-            )
+            results[name] = _not_created(name, error)
             continue
-        if not context.allows(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
-            results.append(
-                CreatableTopicResult(
-                    name=name,
-                    topic_id=made.id,
-                    error_message=None,
-                    topic_config_error_code=TopicAuthorizationFailed.code,
-                    num_partitions=-1,
-                    replication_factor=-1,
-                )
-            )
-            continue
-        results.append(
-            CreatableTopicResult(
-                name=name,
-                topic_id=made.id,
-                num_partitions=made.partitions,
-                replication_factor=1,
-                configs=_settled(context, made),
-            )
+        if request.validate_only:
+            # As in Kafka the id is random and never used again.
+            results[name] = _created(context, Topic(name, uuid.uuid4(), new.partitions, new.configs))
+        else:
+            together.append(new)
+            if sum(topic.partitions for topic in together) >= _COMMITTED_TOGETHER:
+                yield from _commit(context, together, results)
+                together = []
+        yield None
+    yield from _commit(context, together, results)
+    return CreateTopicsResponse(topics=list(results.values()), throttle_time_ms=mutations.throttle_time_ms)
+
+
+def _commit(
+    context: Context[_Parts], new: Sequence[NewTopic], results: dict[str, CreatableTopicResult]
+) -> Generator[Step]:
+    """Create topics and set their results."""
+    if not new:
+        return
+    metadata = context.broker.metadata
+    failed: Mapping[str, BrokerError]
+    try:
+        failed = yield from metadata.create_topics(new)
+    except BrokerError as error:
+        failed = {topic.name: error for topic in new}
+    for name, *_ in new:
+        results[name] = _not_created(name, failed[name]) if name in failed else _created(context, metadata.topics[name])
+        yield None
+
+
+def _not_created(name: str, error: BrokerError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        error_code=error.code,
+        error_message=error.message,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=(),
+    )
+
+
+def _created(context: Context[_Parts], topic: Topic) -> CreatableTopicResult:
+    if not context.allows(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.id,
+            error_message=None,
+            topic_config_error_code=TopicAuthorizationFailed.code,
+            num_partitions=-1,
+            replication_factor=-1,
         )
-    return CreateTopicsResponse(topics=results, throttle_time_ms=mutations.throttle_time_ms)
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        num_partitions=topic.partitions,
+        replication_factor=1,
+        configs=_settled(context, topic),
+    )
 
 
 def _partitions(context: Context[_Parts], topic: CreatableTopic) -> int:
@@ -149,23 +200,6 @@ def _refuse_too_many(requested: int) -> None:
         raise PolicyViolation(f"{requested} partitions are wanted; one request may make {_MOST_PARTITIONS}.")
 
 
-def _create(context: Context[_Parts], topic: CreatableTopic, mutations: Mutations, *, validate_only: bool) -> Topic:
-    def create(*, validate_only: bool) -> Topic:
-        return context.broker.topics.create(
-            topic.name,
-            partitions=topic.num_partitions,
-            replication_factor=topic.replication_factor,
-            assignment={assignment.partition_index: assignment.broker_ids for assignment in topic.assignments},
-            configs={config.name: config.value for config in topic.configs},
-            validate_only=validate_only,
-        )
-
-    if context.broker.quotas.active:
-        # Only valid creations count against the quota.
-        mutations.take(create(validate_only=True).partitions)
-    return create(validate_only=validate_only)
-
-
 def _settled(context: Context[_Parts], topic: Topic) -> list[CreatableTopicConfigs]:
     entries = context.broker.resources.topic_entries(topic.configs)
     return [
@@ -177,16 +211,41 @@ def _settled(context: Context[_Parts], topic: Topic) -> list[CreatableTopicConfi
 
 
 @routes.handles(ApiKey.DELETE_TOPICS, versions=range(1, 7))
-def delete_topics(context: Context[_Parts], request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def delete_topics(context: Context[_Parts], request: DeleteTopicsRequest) -> DeleteTopicsResponse | Pending:
     """Delete topics with all their records, at once.
 
     v4 flexible · v5 error messages · v6 by id
     """
+    return in_steps(context.broker.steps, _delete_topics(context, request))
+
+
+def _delete_topics(
+    context: Context[_Parts], request: DeleteTopicsRequest
+) -> Generator[Step, None, DeleteTopicsResponse]:
     by_name = [DeleteTopicState(name=name) for name in request.topic_names]
     topics = request.topics if context.version >= 6 else by_name
-    accepted, refused = _sorted_out(context, topics)
+    accepted, responses = _sorted_out(context, topics)
     mutations = context.mutations(strict_since=5)
-    responses = [*refused, *(_delete(context, topic, mutations) for topic in accepted)]
+    gone = []
+    for deletion in accepted:
+        try:
+            gone.append(_deletable(context, deletion, mutations))
+        except BrokerError as error:
+            responses.append(_not_deleted(context, deletion, error))
+        yield None
+    try:
+        yield from context.broker.topics.delete(gone, context.broker.partitions, context.broker.groups)
+    except BrokerError as error:
+        responses += [
+            DeletableTopicResult(name=topic.name, topic_id=topic.id, error_code=error.code, error_message=error.message)
+            for topic in gone
+        ]
+    else:
+        for topic in gone:
+            context.broker.topic_metrics.forget(topic.name)
+            context.broker.forget_shares(topic.id)
+            responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
+            yield None
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=mutations.throttle_time_ms)
 
 
@@ -220,24 +279,23 @@ def _sorted_out(
     ]
 
 
-def _delete(context: Context[_Parts], deletion: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
-    broker = context.broker
-    try:
-        topic = deletion.topic_id if deletion.name is None else deletion.name
-        _require_deletion(context, topic)
-        mutations.take(broker.topics.find(topic).partitions)
-        gone = broker.topics.delete(topic, broker.partitions, broker.groups)
-    except BrokerError as error:
-        name = deletion.name
-        if name is None and isinstance(error, TopicAuthorizationFailed):
-            known = broker.topics.name_of(deletion.topic_id) or ""
-            name = known if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, known) else None
-        return DeletableTopicResult(
-            name=name, topic_id=deletion.topic_id, error_code=error.code, error_message=error.message
-        )
-    broker.topic_metrics.forget(gone.name)
-    broker.forget_shares(gone.id)
-    return DeletableTopicResult(name=gone.name, topic_id=gone.id)
+def _deletable(context: Context[_Parts], deletion: DeleteTopicState, mutations: Mutations) -> Topic:
+    topic = deletion.topic_id if deletion.name is None else deletion.name
+    _require_deletion(context, topic)
+    found = context.broker.topics.find(topic)
+    mutations.take(found.partitions)
+    context.broker.topics.require_deletable(found)
+    return found
+
+
+def _not_deleted(context: Context[_Parts], deletion: DeleteTopicState, error: BrokerError) -> DeletableTopicResult:
+    name = deletion.name
+    if name is None and isinstance(error, TopicAuthorizationFailed):
+        known = context.broker.topics.name_of(deletion.topic_id) or ""
+        name = known if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, known) else None
+    return DeletableTopicResult(
+        name=name, topic_id=deletion.topic_id, error_code=error.code, error_message=error.message
+    )
 
 
 def _require_deletion(context: Context[_Parts], topic: str | uuid.UUID) -> None:
@@ -249,22 +307,29 @@ def _require_deletion(context: Context[_Parts], topic: str | uuid.UUID) -> None:
 
 
 @routes.handles(ApiKey.CREATE_PARTITIONS, versions=range(4))
-def create_partitions(context: Context[_Parts], request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def create_partitions(context: Context[_Parts], request: CreatePartitionsRequest) -> CreatePartitionsResponse | Pending:
     """Give topics more partitions.
 
     v2 flexible
     """
+    return in_steps(context.broker.steps, _create_partitions(context, request))
+
+
+def _create_partitions(
+    context: Context[_Parts], request: CreatePartitionsRequest
+) -> Generator[Step, None, CreatePartitionsResponse]:
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}
     mutations = context.mutations(strict_since=3)
     sizes = ((topic.count, context.broker.metadata.topics.get(name)) for name, topic in once.items())
     requested = sum(max(count - there.partitions, 0) for count, there in sizes if there is not None)
-    results = [
-        _grow(context, topic, requested, mutations, validate_only=request.validate_only)
-        if times[name] == 1
-        else _twice(name)
-        for name, topic in once.items()
-    ]
+    results = []
+    for name, topic in once.items():
+        if times[name] > 1:
+            results.append(_twice(name))
+            continue
+        grown = yield from _grow(context, topic, requested, mutations, validate_only=request.validate_only)
+        results.append(grown)
     return CreatePartitionsResponse(results=results, throttle_time_ms=mutations.throttle_time_ms)
 
 
@@ -276,7 +341,7 @@ def _twice(name: str) -> CreatePartitionsTopicResult:
 
 def _grow(
     context: Context[_Parts], topic: CreatePartitionsTopic, requested: int, mutations: Mutations, *, validate_only: bool
-) -> CreatePartitionsTopicResult:
+) -> Generator[Step, None, CreatePartitionsTopicResult]:
     assignment = (
         None
         if topic.assignments is None
@@ -285,11 +350,11 @@ def _grow(
     try:
         context.require(Operation.ALTER, ResourceType.TOPIC, topic.name)
         _refuse_too_many(requested)
-        topics = context.broker.topics
+        more = context.broker.topics.growth(topic.name, topic.count, assignment=assignment)
         if context.broker.quotas.active:
-            topics.grow(topic.name, topic.count, assignment=assignment, validate_only=True)
-            mutations.take(topic.count - topics.find(topic.name).partitions)
-        topics.grow(topic.name, topic.count, assignment=assignment, validate_only=validate_only)
+            mutations.take(more)
+        if not validate_only:
+            yield from context.broker.metadata.grow_topic(topic.name, topic.count)
     except BrokerError as error:
         return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
     return CreatePartitionsTopicResult(name=topic.name)

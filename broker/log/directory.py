@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from broker.errors import InvalidReplicationFactor, KafkaStorageError, LogDirNotFound, TopicAlreadyExists
+from broker.errors import InvalidReplicationFactor, KafkaStorageError, LogDirNotFound
 from broker.log.config import LogConfig
 from broker.log.disk import NO_TOPIC_ID, Disk, failures, no_collection
 from broker.log.graves import Graves
 from broker.log.open_files import OpenFiles
 from broker.log.partition import Mark, PartitionLog
+from broker.steps import Step, run_through
 from tidegate.kit.logs import get_logger
 
-__all__ = ["NO_TOPIC_ID", "LogDirectory"]
+__all__ = ["NO_TOPIC_ID", "LogDirectory", "Preparation"]
 
 logger = get_logger(__name__)
+
+
+class Preparation:
+    """The directories of a topic's new logs. The call makes them, in any thread; it does not raise."""
+
+    def __init__(self, topic: str, topic_id: uuid.UUID, disks: Sequence[tuple[int, Disk]]) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.made: list[tuple[int, Disk, os.stat_result]] = []
+        self.error: KafkaStorageError | None = None
+        self._disks = disks
+
+    def __call__(self) -> None:
+        for partition, disk in self._disks:
+            try:
+                self.made.append((partition, disk, disk.prepare(self.topic, partition, self.topic_id)))
+            except KafkaStorageError as error:
+                self.error = error
+                return
 
 
 class LogDirectory:
@@ -45,6 +66,8 @@ class LogDirectory:
         self._every = self.disks if self._first in self.disks else [self._first, *self.disks]
         self.offline: set[tuple[str, int]] = set()
         """Partitions on a disk that failed."""
+        self.unmade: set[str] = set()
+        """Topics whose logs are just being created: a partition without a log is not unknown, but not available yet."""
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._internal: dict[str, PartitionLog] = {}
 
@@ -136,23 +159,47 @@ class LogDirectory:
             self._internal[topic] = log
         return self._internal[topic]
 
-    def create(
-        self,
-        topic: str,
-        partition: int,
-        topic_id: uuid.UUID,
-        config: LogConfig | None = None,
-        directory_id: uuid.UUID | None = None,
-    ) -> PartitionLog:
-        """Create an empty log in that directory, or in the emptiest. It is durable with its first flush.
+    def create(self, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig | None = None) -> PartitionLog:
+        """Create an empty log in the emptiest directory. It is durable with its first flush.
 
         Raises TopicAlreadyExists if there is one of that name, KafkaStorageError if the disk fails.
         """
-        if (topic, partition) in self._logs:
-            raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
+        home = self._home(None)
+        home.clear_name(topic, partition)
+        return self._take_new(home, topic, partition, topic_id, home.prepare(topic, partition, topic_id), config)
+
+    def prepare(self, topic: str, topic_id: uuid.UUID, homes: Iterable[tuple[int, uuid.UUID | None]]) -> Preparation:
+        """Work for another thread: to make the directories of empty logs. Then ``take`` creates the logs.
+
+        ``homes`` are partitions, each with the id of its directory, or None for the emptiest.
+        """
+        disks = [(partition, self._home(directory_id)) for partition, directory_id in homes]
+        for partition, disk in disks:
+            disk.clear_name(topic, partition)
+        return Preparation(topic, topic_id, disks)
+
+    def take(self, prepared: Preparation) -> Iterator[PartitionLog]:
+        """Create the logs that were prepared. Raises KafkaStorageError at the end if that failed at one of them."""
+        topic, topic_id = prepared.topic, prepared.topic_id
+        for partition, disk, stat in prepared.made:
+            yield self._take_new(disk, topic, partition, topic_id, stat)
+        if prepared.error is not None:
+            raise prepared.error
+
+    def _home(self, directory_id: uuid.UUID | None) -> Disk:
         named = [disk for disk in self.online if disk.id == directory_id] if directory_id is not None else []
-        home = named[0] if named else _emptiest([disk for disk in self.disks if disk.failure is None], 1)[0]
-        made = home.create(topic, partition, topic_id, config)
+        return named[0] if named else _emptiest([disk for disk in self.disks if disk.failure is None], 1)[0]
+
+    def _take_new(
+        self,
+        disk: Disk,
+        topic: str,
+        partition: int,
+        topic_id: uuid.UUID,
+        stat: os.stat_result,
+        config: LogConfig | None = None,
+    ) -> PartitionLog:
+        made = disk.create(topic, partition, topic_id, config, stat)
         self._logs[topic, partition] = made
         return made
 
@@ -162,6 +209,14 @@ class LogDirectory:
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get((topic, partition))
+
+    def unavailable(self, topic: str, partitions: int) -> Collection[int]:
+        """Those of a topic's partitions that are offline, or whose logs are still being created."""
+        if topic in self.unmade:
+            return {number for number in range(partitions) if (topic, number) not in self._logs}
+        if self.offline:
+            return {number for number in range(partitions) if (topic, number) in self.offline}
+        return ()
 
     def all(self) -> Iterator[PartitionLog]:
         """A snapshot of all logs: you can create and delete logs while iterating."""
@@ -175,11 +230,21 @@ class LogDirectory:
 
         Their space is freed after ``file.delete.delay.ms``.
         """
+        self.drop(topic, *partitions)
+        run_through(self.take_away())
+
+    def drop(self, topic: str, *partitions: int) -> None:
+        """Delete logs for clients. ``take_away`` removes their directories."""
         for partition in partitions:
             self._logs.pop((topic, partition), None)
             self.offline.discard((topic, partition))
         for disk in self.online:
-            disk.delete(topic, *partitions)
+            disk.drop(topic, *partitions)
+
+    def take_away(self) -> Generator[Step]:
+        """Remove the directories of deleted logs, also those that could not be removed before; one with each step."""
+        for disk in self.online:
+            yield from disk.take_away()
 
     def set_aside(self, topic: str, partition: int) -> None:
         """Take a log that belongs to no topic out of service.
@@ -211,11 +276,6 @@ class LogDirectory:
     def reopen_damaged(self) -> None:
         for disk in self.online:
             disk.reopen_damaged()
-
-    def remove_leftovers(self) -> None:
-        """Remove directories that could not be removed when their logs were deleted."""
-        for disk in self.online:
-            disk.remove_leftovers()
 
     @property
     def unmarked_bytes(self) -> int:
@@ -251,6 +311,8 @@ class LogDirectory:
 
 
 def _emptiest(disks: Sequence[Disk], count: int) -> list[Disk]:
+    if len(disks) == 1:
+        return [disks[0]] * count
     have = [len(disk) for disk in disks]
     chosen = []
     for _ in range(count):

@@ -8,7 +8,7 @@ import gc
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -23,12 +23,14 @@ from broker.log.checkpoints import (
     write_topic_id,
 )
 from broker.log.config import LogConfig
-from broker.log.files import storage_errors, sync_directory
+from broker.log.files import FileHandle, storage_errors, sync_directory
 from broker.log.graves import Graves
 from broker.log.open_files import OpenFiles
 from broker.log.partition import Mark, PartitionLog
 from broker.log.recovery import open_partition
+from broker.log.segment import Segment, file_name
 from broker.log.upkeep import Upkeep
+from broker.steps import Step, run_through
 from tidegate.kit.logs import get_logger
 
 __all__ = ["FUTURE", "NO_TOPIC_ID", "Disk", "failures", "no_collection"]
@@ -65,8 +67,7 @@ class Disk:
         self._checkpoints = CheckpointFiles(self.path)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._leftover: dict[Path, int] = {}
-        """Directories of deleted logs that could not be renamed yet, with the delay in ms before they may be removed.
-        """
+        """Directories of deleted logs that are not renamed yet, with the delay in ms before they may be removed."""
         self._lock_fd = -1
 
     def open(self) -> None:
@@ -136,37 +137,60 @@ class Disk:
             os.pwrite(fd, boot, 0)
         return before == boot
 
-    def create(self, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig | None = None) -> PartitionLog:
-        """Create an empty log, durable with its first flush.
+    def prepare(self, topic: str, partition: int, topic_id: uuid.UUID) -> os.stat_result:
+        """Make the directory of an empty log, which ``create`` takes. Thread-safe.
 
-        Raises TopicAlreadyExists if there is one of that name, KafkaStorageError if the disk fails.
+        Raises KafkaStorageError if the disk fails, also if there is such a directory.
         """
-        if (topic, partition) in self._logs:
-            raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
-        directory = self.path / f"{topic}-{partition}"
-        if directory in self._leftover:
-            self._take_away(directory, self._leftover[directory])
         unnamed = self._grave(topic, partition)
         with storage_errors(f"create the log of {topic}-{partition}"):
             try:
                 os.mkdir(unnamed)  # noqa: PTH102 - a topic may have thousands
                 write_topic_id(unnamed, topic_id)
                 write_leader_epochs(unnamed, 0)
-                os.rename(unnamed, directory)  # noqa: PTH104
+                records = FileHandle(f"{unnamed}/{file_name(0, '.log')}")
+                stat = os.fstat(records.fd)
+                os.rename(unnamed, self._directory(topic, partition))  # noqa: PTH104
             except OSError:
                 self.graves.bury(Path(unnamed), 0)
                 raise
-            made = self._new(directory, topic, partition, topic_id, config or self.defaults)
-            made.is_new = True
-            self.upkeep.named()
-            try:
-                open_partition(made, clean=True, recovery_point=0, log_start_offset=0)
-            except KafkaStorageError:
-                self._take_away(directory, 0)
-                raise
+        return stat
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: uuid.UUID,
+        config: LogConfig | None = None,
+        prepared: os.stat_result | None = None,
+    ) -> PartitionLog:
+        """Create an empty log, durable with its first flush; in the directory that ``prepare`` made, if it did.
+
+        Raises TopicAlreadyExists if there is one of that name, KafkaStorageError if the disk fails.
+        """
+        if (topic, partition) in self._logs:
+            raise TopicAlreadyExists(f"the log of {topic}-{partition} exists already")
+        if prepared is None:
+            self.clear_name(topic, partition)
+            prepared = self.prepare(topic, partition, topic_id)
+        made = self._new(self._directory(topic, partition), topic, partition, topic_id, config or self.defaults)
+        made.is_new = True
+        self.upkeep.named()
+        made.opened(
+            [Segment(made.directory, 0, made.config.index_interval_bytes, self.upkeep.open_files, stat=prepared)], 0, []
+        )
         self._logs[topic, partition] = made
         self._checkpoints.take([made])
         return made
+
+    def clear_name(self, topic: str, partition: int) -> None:
+        """Take away the directory of a deleted log of that name, which may still be there."""
+        directory = self._directory(topic, partition)
+        if directory in self._leftover:
+            self._take_away(directory, self._leftover[directory])
+
+    def _directory(self, topic: str, partition: int) -> Path:
+        return self.path / f"{topic}-{partition}"
 
     def identify(self, partition: PartitionLog, topic_id: uuid.UUID) -> None:
         """Write the topic id of a log that had ``NO_TOPIC_ID``."""
@@ -184,20 +208,33 @@ class Disk:
     def __len__(self) -> int:
         return len(self._logs)
 
-    def delete(self, topic: str, *partitions: int) -> None:
-        """Delete logs at once and permanently. Missing ones are ignored. Readers of their files can finish.
+    def drop(self, topic: str, *partitions: int) -> None:
+        """Delete logs for clients, at once and permanently. Missing ones are ignored. Readers of their files can finish.
 
-        Their space is freed after ``file.delete.delay.ms``, or later if the disk fails now.
+        ``take_away`` removes their directories.
         """
-        gone = [log for partition in partitions if (log := self._logs.pop((topic, partition), None)) is not None]
-        for log in gone:
+        for partition in partitions:
+            log = self._logs.pop((topic, partition), None)
+            if log is None:
+                continue
             log.retire()
             self.upkeep.failed.discard(log)
             self._checkpoints.drop(log)
-            self._take_away(log.directory, log.config.file_delete_delay_ms)
-        if gone:
-            with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
-                sync_directory(self.path)
+            self._leftover[log.directory] = log.config.file_delete_delay_ms
+
+    def take_away(self) -> Generator[Step]:
+        """Remove the directories of deleted logs, one with each step; one that the disk refuses is tried next time.
+
+        Their space is freed after ``file.delete.delay.ms``.
+        """
+        if not self._leftover:
+            return
+        for directory, delay_ms in list(self._leftover.items()):
+            if directory in self._leftover:
+                self._take_away(directory, delay_ms)
+                yield None
+        with contextlib.suppress(OSError):  # after a power cut the next start sees that they belong to no topic
+            sync_directory(self.path)
 
     def _grave(self, topic: str, partition: int) -> str:
         """A name that the next start recognises and removes."""
@@ -220,11 +257,6 @@ class Disk:
         else:
             self.graves.bury(grave, delay_ms)
         del self._leftover[directory]
-
-    def remove_leftovers(self) -> None:
-        """Remove directories that could not be removed when their logs were deleted."""
-        for directory, delay_ms in list(self._leftover.items()):
-            self._take_away(directory, delay_ms)
 
     def bury(self, path: Path, log: PartitionLog) -> None:
         """Remove a directory that the log has left."""
@@ -322,6 +354,7 @@ class Disk:
         A failure does not stop the other steps, but the stop is not marked as clean. Raises the first
         KafkaStorageError.
         """
+        run_through(self.take_away())
         logs = list(self.all())
         failed = failures(log.trim for log in logs)
         with ThreadPoolExecutor(
@@ -368,7 +401,7 @@ def no_collection() -> Iterator[None]:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        yield None
     finally:
         if was_enabled:
             gc.enable()

@@ -7,9 +7,11 @@ on.
 
 from __future__ import annotations
 
+import struct
 import uuid
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 from broker.errors import CorruptMessage
 from broker.metadata.log_records import (
@@ -59,6 +61,7 @@ __all__ = [
     "UnregisterBrokerRecord",
     "decode_record",
     "encode_record",
+    "encode_records",
 ]
 
 TOPIC_RESOURCE: Final = 2
@@ -236,6 +239,34 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
         RemoveDelegationTokenRecord,
     )
 }
+
+
+def encode_records(records: Iterable[MetadataRecord]) -> list[bytes]:
+    """The values of metadata records. A topic may have thousands of partitions that differ in their number alone, which
+    is written into the value of the one before.
+    """
+    values: list[bytes] = []
+    alike: tuple[Any, ...] | None = None
+    for record in records:
+        if not isinstance(record, PartitionRecord):
+            values.append(encode_record(record))
+            alike = None
+        elif (rest := _REST_OF_PARTITION(record)) == alike:
+            value = bytearray(values[-1])
+            _INT32.pack_into(value, _PARTITION_ID_AT, record.partition_id)
+            values.append(bytes(value))
+        else:
+            values.append(encode_record(record))
+            alike = rest
+    return values
+
+
+_REST_OF_PARTITION: Final = attrgetter(
+    *(field.name for field in PartitionRecord.FIELDS if field.name != "partition_id")
+)
+_PARTITION_ID_AT: Final = 3
+"""After the versions of the frame and of the record, and its key: a byte each."""
+_INT32: Final = struct.Struct(">i")
 
 
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:

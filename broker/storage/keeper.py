@@ -64,7 +64,9 @@ class LogKeeper:
         if logs.has_failed_logs:
             await self._write(logs.repair)
             logs.reopen_damaged()
-        logs.remove_leftovers()
+        for number, _ in enumerate(logs.take_away()):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
         if logs.graves.is_due and (self._removing is None or self._removing.done()):
             self._removing = self._remover.submit(logs.graves.clear)
 

@@ -15,6 +15,7 @@ from broker.errors import (
     InvalidTopic,
     KafkaStorageError,
     NotEnoughReplicas,
+    NotLeaderOrFollower,
     RequestTimedOut,
     UnknownLeaderEpoch,
     UnknownTopicId,
@@ -70,6 +71,8 @@ class Partitions:
         if log is None:
             if (name, partition) in self._logs.offline:
                 raise KafkaStorageError(f"{name}-{partition} is on a disk that failed.")
+            if name in self._logs.unmade:
+                raise NotLeaderOrFollower(f"{name}-{partition} is just being created.")
             raise UnknownTopicOrPartition(f"There is no partition {partition} of topic {name!r}.")
         if leader_epoch != log.leader_epoch and leader_epoch >= 0:
             _refuse_epoch(log, leader_epoch)

@@ -97,7 +97,7 @@ class WorkerCollector(Collector):
 
 
 def _progress(told: Mapping[TaskId, Mapping[str, Any]]) -> Iterable[Metric]:
-    """What tasks say of long work, such as snapshots and jobs; parts are the tables of a snapshot."""
+    """The progress of tasks in long work, such as snapshots and jobs; parts are the tables of a snapshot."""
     task, part = ["connector", "task", "unit"], ["connector", "task", "part"]
     about = "of the long work that a task told of last"
     done = GaugeMetricFamily("tidegate_connect_task_progress_done", f"Units done {about}.", labels=task)

@@ -67,7 +67,7 @@ class StatusStore:
         self.tasks: dict[str, dict[int, Status]] = {}
         self.topics: dict[str, set[str]] = {}
         self.flows: dict[str, dict[str, dict[str, Any]]] = {}
-        """What each connector has moved from where to where, by the record's key; as ``connect.task.lineage.Flow`` is told."""
+        """The flows of each connector, from where to where, by the record's key, as ``connect.task.lineage.Flow`` writes them."""
 
     async def start(self) -> None:
         await self._topic.start(self._apply)

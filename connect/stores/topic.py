@@ -13,13 +13,23 @@ from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
-    from broker.client import Ack, Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic
+    from broker.client import (
+        Ack,
+        Admin,
+        BatchConsumer,
+        BatchProducer,
+        ClientConfig,
+        KafkaRecord,
+        NewTopic,
+        TopicDescription,
+    )
 
 __all__ = ["CompactedTopic", "Entry", "StoreLog", "TopicClients"]
 
 logger = get_logger(__name__)
 
 _PAUSE_S: Final = 0.5
+_RETRY_S: Final = 2.0
 
 Entry = tuple[bytes, bytes | None]
 """Key and value of a record."""
@@ -81,8 +91,7 @@ class CompactedTopic:
         self._apply = apply
         from broker.client import BatchConsumer, TopicPartition
 
-        await create_topic(self._clients.admin, self._topic, fit=self._clients.fit)
-        described = (await self._clients.admin.describe_topics([self.name]))[self.name]
+        described = await self._found_or_created()
         partitions = [TopicPartition(self.name, entry.partition) for entry in described.partitions]
         self._consumer = await BatchConsumer(self._clients.consumer_config).start()
         await self._consumer.assign(partitions)
@@ -91,6 +100,20 @@ class CompactedTopic:
         self._positions = {partition.partition: first for partition, first in firsts.items()}
         self._following = asyncio.create_task(self._follow(), name=f"follow {self.name}")
         await self.read_to_end()
+
+    async def _found_or_created(self) -> TopicDescription:
+        """Waits, with a log message, as long as the log can't say; a cluster that makes thousands of partitions can't."""
+        while True:
+            try:
+                await create_topic(self._clients.admin, self._topic, fit=self._clients.fit)
+                return (await self._clients.admin.describe_topics([self.name]))[self.name]
+            except TidegateError as error:
+                if not error.retriable:
+                    raise
+                logger.warning(
+                    "a topic of the worker's own is not ready; trying again", topic=self.name, error=str(error)
+                )
+                await asyncio.sleep(_RETRY_S)
 
     async def stop(self) -> None:
         for task in (self._next_reading, self._following):

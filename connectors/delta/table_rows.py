@@ -48,7 +48,7 @@ class DeltaRows(TableRows):
         self.table = table
         self._columns: list[Column] = columns_of(table.schema())
         self._marks: dict[tuple[TopicPartition, int], Mark] = {}
-        """What is known of offsets that the table has or may have: the timestamps of the records before them."""
+        """The timestamps of the records before offsets that the table has or may have."""
         self._look_back()
 
     @property

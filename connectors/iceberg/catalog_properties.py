@@ -45,7 +45,7 @@ def _type_of(properties: Mapping[str, str]) -> str:
 
 
 def catalog_properties(given: Mapping[str, str], hadoop: Mapping[str, str]) -> dict[str, str]:
-    """What pyiceberg's ``load_catalog`` takes."""
+    """The properties that pyiceberg's ``load_catalog`` takes."""
     made = {_HADOOP[name]: value for name, value in hadoop.items() if name in _HADOOP}
     made |= {name: value for name, value in given.items() if name not in ("catalog-impl", "io-impl", "type")}
     kind = _type_of(given)

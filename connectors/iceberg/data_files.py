@@ -57,7 +57,7 @@ class _OpenFile:
 
     @property
     def size(self) -> int:
-        """What was written so far, in bytes."""
+        """The bytes that were written so far."""
         return int(self.writer._fos.tell()) if self.writer._fos is not None else 0
 
 

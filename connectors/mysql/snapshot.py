@@ -54,7 +54,7 @@ class _Block(NamedTuple):
 
 
 _Item: TypeAlias = "tuple[Shape, _Block | None] | BaseException | None"
-"""What a reader passes on: rows; a shape with None after the last row of its table; an error; None at its end."""
+"""The messages of a reader: rows; a shape with None after the last row of its table; an error; None at its end."""
 
 
 class Moment(NamedTuple):

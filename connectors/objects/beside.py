@@ -29,7 +29,7 @@ class Beside(ABC):
     """
 
     suffix: ClassVar[str]
-    """What stands before the extension in names of files."""
+    """Stands before the extension in names of files."""
     field: ClassVar[str]
     envelope: ClassVar[str]
     wrapping: ClassVar[tuple[type[FileFormat], ...]]

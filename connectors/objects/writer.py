@@ -41,7 +41,7 @@ class WriterParts:
     config: ObjectSinkConfig
     format: FileFormat
     beside: Sequence[Beside]
-    """What is stored beside values."""
+    """The parts of a record that are stored beside its value."""
     partitioner: Partitioner
     store: Store
     staging: Path

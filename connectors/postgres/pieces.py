@@ -59,7 +59,7 @@ class Pieces:
             (f"ctid >= '({low},0)'" + (f" AND ctid < '({high},0)'" if high is not None else ""), high)
             for low, high in zip(bounds, [*bounds[1:], None], strict=True)
         ]
-        """What a statement selects, and the block that it ends before, None for the last."""
+        """The WHERE clause of a statement, and the block that it ends before, None for the last."""
         if resumed is not None:
             newer = f"(xmin::text::int8 - {xmin % _XIDS} + {_XIDS}) % {_XIDS} < {_XIDS // 2}"
             self.conditions.insert(0, (f"ctid < '({resumed.block},0)' AND {newer}", None))

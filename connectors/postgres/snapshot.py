@@ -35,7 +35,7 @@ _AHEAD: Final = 3
 
 
 _Item: TypeAlias = "tuple[Shape, pa.RecordBatch | _Ended] | BaseException | None"
-"""What a reader passes on: rows; a shape with the end of a statement after its last row; an error; None at its end."""
+"""The messages of a reader: rows; a shape with the end of a statement after its last row; an error; None at its end."""
 
 
 class _Ended(NamedTuple):

@@ -18,12 +18,10 @@ import itertools
 import json
 import os
 import queue
-import re
 import shlex
 import signal
 import sys
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,14 +34,15 @@ from connectors.spark.executors import lost_executors, note_of
 from connectors.spark.failures import first_words, is_passing
 from connectors.spark.job import LEFT_OUT, RECORD_CLASSES, WARM, Input, Job
 from connectors.spark.load import Load, described
+from connectors.spark.properties_file import write_properties
 from connectors.spark.streams import StreamRun
 from connectors.spark.tables import writing
 from connectors.spark.tables.commits import Committed
 from connectors.spark.views import result, views_of
 from connectors.spark.warming import warm
+from connectors.spark.watching import watch
 from pyspark_tidegate import DefaultSource
 from tidegate.kit.errors import UsageError
-from tidegate.kit.files import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +121,9 @@ class _Descriptions:
 
 def _run_and_say(spark: SparkSession, job: Job | Load, answers: _Descriptions) -> None:
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
+    watcher = threading.Thread(
+        target=watch, args=(spark, ended, functools.partial(_say, event="progress")), daemon=True
+    )
     if isinstance(job, Load) or job.stream is None:  # a stream tells of its micro-batches
         watcher.start()
     try:
@@ -199,7 +200,10 @@ def _session(job: Job | Load) -> SparkSession:
     if isinstance(job, Job) and job.stream is not None and job.function:
         defaults["spark.sql.streaming.stateStore.providerClass"] = _ROCKSDB
     defaults |= writing.session_settings(job)
-    _write_properties(Path("spark.conf"), job.conf)
+    # What a session is built with stands in the command line of its JVM, where everybody on the machine reads it.
+    file = write_properties(Path("spark.conf"), job.conf)
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(file))} {given}"
     builder = SparkSession.builder.appName(job.name).master(job.master)
     for name, value in defaults.items():
         if value is not None and (name not in job.conf or name == _EXTENSIONS):
@@ -209,59 +213,6 @@ def _session(job: Job | Load) -> SparkSession:
     # Spark would find it by itself, and run it in other processes than sources that are registered (``warming``).
     session.dataSource.register(DefaultSource)
     return session
-
-
-def _write_properties(file: Path, conf: Mapping[str, str]) -> None:
-    """Have Spark read what the connector sets from a file: what a session is built with stands in the command line of its JVM,
-    where everybody on the machine reads it. Those of the machine's configuration folder come before."""
-    defaults = Path(os.environ.get("SPARK_CONF_DIR", "nowhere")) / "spark-defaults.conf"
-    lines = [f"{defaults.read_text()}\n"] if defaults.is_file() else []
-    lines += [f"{_escaped(name, _IN_NAMES)}={_escaped(value, _IN_VALUES)}\n" for name, value in conf.items()]
-    write_whole(file, "".join(lines), mode=0o600)
-    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(file.absolute()))} {given}"
-
-
-_IN_NAMES: Final = re.compile(r"[\\\s:=#!]")
-_IN_VALUES: Final = re.compile(r"\\|\A\s|[\n\r\t\f]")
-_NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
-
-
-def _escaped(text: str, special: re.Pattern[str]) -> str:
-    """As ``java.util.Properties`` reads it."""
-    return special.sub(lambda match: _NAMED.get(match[0], f"\\{match[0]}"), text)
-
-
-def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    """Tell twice a second how many of the active stages' tasks are done, how long these stages take yet if their tasks are alike, and
-    where Spark's own page is, if it has one."""
-    tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
-    said, began_s, of_stages = None, 0.0, frozenset[int]()
-    while not ended.wait(0.5):
-        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
-        if not stages:
-            continue
-        if (ids := frozenset(s.stageId for s in stages)) != of_stages:
-            began_s, of_stages = time.monotonic(), ids
-        done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        note = ", ".join(s.name.split(" at ")[0] for s in stages)
-        if said != (done, total, note):
-            said = (done, total, note)
-            parts = [_stage(s) for s in stages]
-            note = f"{note}; Spark's own page is {page}" if page else note
-            left_s = (time.monotonic() - began_s) * (total - done) / done if done else None
-            _say(event="progress", done=done, total=total, unit="tasks", note=note, parts=parts, seconds_left=left_s)
-
-
-def _stage(info: Any) -> dict[str, Any]:
-    """A stage as a part of the progress. Tasks that have failed are run again, four times by default."""
-    failed = f", {info.numFailedTasks} failed" if info.numFailedTasks else ""
-    return {
-        "name": f"stage {info.stageId}: {info.name}",
-        "state": ("running" if info.numActiveTasks else "waiting") + failed,
-        "done": info.numCompletedTasks,
-        "total": info.numTasks,
-    }
 
 
 def _run(spark: SparkSession, job: Job, answers: _Descriptions) -> dict[str, Any]:
@@ -358,7 +309,7 @@ def _target_names(job: Job) -> list[str]:
 def _targets(
     spark: SparkSession, job: Job, read: Mapping[str, topics.Topic]
 ) -> dict[str, tuple[list[DataFrame], set[str]]]:
-    """What comes into each target: the frames, and the topics they are made of."""
+    """The frames of each target, and the topics they are made of."""
     of_run = [input_ for input_ in job.inputs if not input_.lookup]
     if job.has_one_result:
         frames = [result(spark, job, views_of(job.inputs, read))]

@@ -20,6 +20,8 @@ _MOST_PARTITIONS: Final = 200
 _MOST_DEPTH: Final = 3
 """How deep files of a run are looked for at least: its first attempt may have had more columns to partition by."""
 _DEFAULT_OPTIONS: Final = {"csv": {"header": "true"}}
+_NO_MARK: Final = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+"""No file ``_SUCCESS``, which would not be moved: on a local disk Hadoop starts a process for the rights of each file."""
 
 
 def write(
@@ -39,7 +41,7 @@ def write(
     system.delete(base, True)
     for number, frame in enumerate(frames):
         writer = _arranged(spark, job, frame).write.mode("overwrite").format(job.format)
-        options = _DEFAULT_OPTIONS.get(job.format, {}) | job.options
+        options = _NO_MARK | _DEFAULT_OPTIONS.get(job.format, {}) | job.options
         writer.options(**options).partitionBy(*job.partition_by).save(f"{staging}/{number}")
     stem = f"part-{job.run_id}-"
     for depth in range(max(_MOST_DEPTH, len(job.partition_by)) + 1):

@@ -21,7 +21,7 @@ PACKAGES: Final[Mapping[str, Sequence[Package]]] = {
     "iceberg": (("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0"),),
     "delta": (("io.delta", "delta-spark_4.1_2.13", "4.3.1"), ("io.delta", "delta-storage", "4.3.1")),
 }
-"""What formats of output need; the others need nothing. They are for the pyspark that is pinned: Spark's version is in their names."""
+"""The jars that formats of output need; the others need none. They are for the pyspark that is pinned: Spark's version is in their names."""
 _OF_S3: Final[Sequence[Package]] = (
     ("org.apache.hadoop", "hadoop-aws", "3.4.2"),
     ("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0"),
@@ -30,7 +30,7 @@ _OF_S3: Final[Sequence[Package]] = (
     ("org.apache.httpcomponents", "httpclient", "4.5.14"),
     ("org.apache.httpcomponents", "httpcore", "4.4.16"),
 )
-"""What ``s3a:`` paths and Iceberg's S3FileIO need: Hadoop's file system for the Hadoop that is in pyspark. Iceberg's bundle of Amazon's
+"""The jars of ``s3a:`` paths and Iceberg's S3FileIO: Hadoop's file system for the Hadoop that is in pyspark. Iceberg's bundle of Amazon's
 SDK has 69 MB; Amazon's own, which hadoop-aws asks for, has ten times that."""
 
 

@@ -28,9 +28,9 @@ __all__ = [
 TABLES: Final = ("iceberg", "delta")
 """The formats of output that are tables, with commits."""
 RECORD_CLASSES: Final = "record classes"
-"""What the worker writes in place of a description's path, to have the driver write its archive of classes."""
+"""The worker writes it in place of a description's path, to have the driver write its archive of classes."""
 WARM: Final = "warm "
-"""What the worker writes before a description's path, to have the driver start Spark for it and not do it."""
+"""The worker writes it before a description's path, to have the driver start Spark for the job and not run it."""
 LEFT_OUT: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -174,7 +174,7 @@ class Job:
     properties: dict[str, str] = field(default_factory=dict)
     """Properties of a table that the job creates."""
     evolution: str = "widen"
-    """What may be done to the table's columns: ``none``, ``add``, ``widen`` (and add)."""
+    """The changes that the table's columns may get: ``none``, ``add``, ``widen`` (and add)."""
     merge: Merge = field(default_factory=Merge)
     maintenance: Maintenance = field(default_factory=Maintenance)
     function: str = ""

@@ -61,6 +61,6 @@ class Load:
 
 
 def described(path: Path) -> Job | Load:
-    """What a file describes."""
+    """The job or load that a file describes."""
     document = json.loads(path.read_text())
     return Load(**document[_KIND]) if _KIND in document else Job.load(path)

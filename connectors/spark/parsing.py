@@ -39,7 +39,7 @@ class Unchecked(ConnectError):
 
 
 def problems_of_query(sql: str | None) -> Iterable[Problem]:
-    """What Spark's parser says of ``spark.sql``. Where it can't be asked, a warning says so."""
+    """The error that Spark's parser finds in ``spark.sql``. Where the parser can't be asked, a warning says so."""
     if sql is None:
         return
     try:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -53,10 +53,15 @@ class Result:
 
 
 @contextlib.contextmanager
-def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator[Result]:
+def run_query(
+    query: Query, stopping: threading.Event | None = None, on_progress: Callable[[str], None] = lambda note: None
+) -> Iterator[Result]:
     """Run a query on a local Spark that starts and ends with it. A topic is a view by its name, or by its name with underscores
     for what SQL has no letters for; its columns are the fields of its values. With the metadata columns, ``__error`` and ``__bytes`` are
     the reason and the value of a record that can't be decoded.
+
+    ``on_progress`` is told what is being done, in words. A query that does not parse, is more than a query or names a topic that there is
+    not is refused before Spark starts.
 
     Spark is killed once ``stopping`` is set. The end of the context waits for Spark's end; on a machine's first query that takes seconds, as Spark writes its archive of
     classes. Raises ConnectError with Spark's words, and where there is no usable Java.
@@ -83,17 +88,16 @@ def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(asdict(query)))
                 process.stdin.close()
-            answer = process.stdout.readline()
-            if not answer and stopping is not None and stopping.is_set():
+            answer = _answer(process.stdout, on_progress)
+            if answer is None and stopping is not None and stopping.is_set():
                 raise ConnectError("the query was stopped")
-            if not answer:
+            if answer is None:
                 log.seek(0)
                 words = (log.read().strip().splitlines() or ["it left no words"])[-1]
                 raise ConnectError(f"Spark ended with status {process.wait()}: {words}")
-            said = json.loads(answer)
-            if "error" in said:
-                raise ConnectError(said["error"])
-            yield Result(said["columns"], said["rows"], said["more"], said["notes"])
+            if "error" in answer:
+                raise ConnectError(answer["error"])
+            yield Result(answer["columns"], answer["rows"], answer["more"], answer["notes"])
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_RECORDING_S)
         finally:
@@ -101,6 +105,16 @@ def run_query(query: Query, stopping: threading.Event | None = None) -> Iterator
             _kill(process)
             process.wait()
             process.stdout.close()
+
+
+def _answer(lines: Iterable[str], on_progress: Callable[[str], None]) -> dict[str, Any] | None:
+    """The last line of the process; None where it ended without one."""
+    for line in lines:
+        said: dict[str, Any] = json.loads(line)
+        if "progress" not in said:
+            return said
+        on_progress(said["progress"])
+    return None
 
 
 def _kill_when(stopping: threading.Event, over: threading.Event, process: subprocess.Popen[str]) -> None:

@@ -15,7 +15,7 @@ from connect.api import ConnectError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "require_query"]
+__all__ = ["SETTINGS", "require_parsed", "require_query"]
 
 SETTINGS: Final = {
     "spark.sql.runSQLOnFiles": "false",  # SELECT * FROM csv.`/etc/passwd`
@@ -114,21 +114,38 @@ _REFUSED_EXPRESSIONS: Final = frozenset({"ExpressionWithUnresolvedIdentifier"})
 
 def require_query(spark: SparkSession, sql: str) -> None:
     """Raises ConnectError for what is no query, and pyspark's ParseException for what is no SQL."""
+    session: Any = spark
+    state = session._jsparkSession.sessionState()
+    _require_length(sql)
+    _Look(session._jvm, state.functionRegistry()).through(state.sqlParser().parsePlan(sql))
+
+
+def require_parsed(jvm: Any, sql: str) -> list[str]:
+    """As ``require_query``, in a JVM with Spark's classes and no session. Returns the names in the query that are tables, without those
+    with dots and those that a common table expression of the query has."""
+    _require_length(sql)
+    look = _Look(jvm, jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin())
+    look.through(jvm.org.apache.spark.sql.execution.SparkSqlParser().parsePlan(sql))
+    return [name for name in look.tables if name.lower() not in look.expressions]
+
+
+def _require_length(sql: str) -> None:
     if len(sql) > _MOST_CHARACTERS:
         raise ConnectError(f"the query has {len(sql):,} characters; at most {_MOST_CHARACTERS:,} are taken")
-    session: Any = spark
-    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    _Look(session).through(plan)
 
 
 class _Look:
-    """Goes through a plan without recursion: a query may be nested as deep as its parser goes."""
+    """Goes through a plan without recursion: a query may be nested as deep as its parser goes.
 
-    def __init__(self, session: Any) -> None:
-        jvm = session._jvm
+    ``tables`` are the names of relations that have one part, and ``expressions`` those of common table expressions, in lower case.
+    """
+
+    def __init__(self, jvm: Any, functions: Any) -> None:
         self._has_plan = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.PlanExpression")
-        self._registry = session._jsparkSession.sessionState().functionRegistry()
+        self._registry = functions
         self._identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+        self.tables: list[str] = []
+        self.expressions: set[str] = set()
 
     def through(self, plan: Any) -> None:
         """Raises ConnectError for what is more than a query."""
@@ -155,6 +172,10 @@ class _Look:
         name = _name(node)
         if name not in _PLANS:
             raise ConnectError(f"this is more than a query: {name} is not taken here, a SELECT over topics is")
+        if name == "UnresolvedRelation" and node.multipartIdentifier().size() == 1:
+            self.tables.append(str(node.multipartIdentifier().head()))
+        if name == "UnresolvedWith":
+            self.expressions |= {str(pair._1()).lower() for pair in _members(node.cteRelations())}
         if name == "UnresolvedTableValuedFunction" and node.name().last().lower() not in _TABLE_FUNCTIONS:
             raise ConnectError(f"the function {node.name().last()} is not taken here as a table")
 

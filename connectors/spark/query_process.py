@@ -2,7 +2,7 @@
 
 ``python -m connectors.spark.query_process``: standard input is a ``Query`` as JSON. Standard output is an object as JSON:
 ``{"columns": ["id"], "rows": [[1]], "more": false, "notes": []}``, ``more`` where the result has more rows than were asked for, or
-``{"error": "..."}``. Spark's own words go to standard error.
+``{"error": "..."}``. Lines before it tell what is being done: ``{"progress": "1 of 4 tasks"}``. Spark's own words go to standard error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import datetime as dt
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,9 @@ from connectors.spark.class_archive import record_classes
 from connectors.spark.failures import first_words
 from connectors.spark.job import Input, Job
 from connectors.spark.query import Query
-from connectors.spark.query_guard import SETTINGS, require_query
+from connectors.spark.query_guard import SETTINGS, require_parsed, require_query
 from connectors.spark.query_names import topics_named
+from connectors.spark.watching import watch
 from registry.client import RegistryClient
 from registry.client.errors import NotFound
 from tidegate.kit.config import nearest_name
@@ -35,6 +37,16 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json-schema"}
 """The format of a topic's values by the type of their schema."""
+_CONFIGURATION: Final = {
+    **SETTINGS,
+    "spark.app.name": "tidegate sql",
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+}
 _SAMPLE: Final = 1000
 """How many records of a topic without a schema are looked at for the columns of their JSON."""
 
@@ -47,12 +59,17 @@ def main() -> int:
         with Admin(ClientConfig(servers, properties)) as admin:
             names = _Names(admin.list_topics())
             names.require_any(query.sql)
+            _tell("starting Java")
+            _require_known(query.sql, names)
+            _tell("starting Spark")
             spark = _session()
             require_query(spark, query.sql)
+            _tell("planning the query")
             topics_ = _Topics(spark, query, admin, names)
             frame = topics_.queried()
         limited = frame.limit(query.rows + 1)
-        table = limited.toArrow()
+        with _watched(spark):
+            table = limited.toArrow()
         notes = topics_.notes(limited)
     except Exception as error:  # noqa: BLE001 - whatever ended the query is told in a line; the rest is in the log
         print(error, file=sys.stderr)
@@ -72,6 +89,43 @@ def main() -> int:
     return 0
 
 
+def _tell(note: str) -> None:
+    print(json.dumps({"progress": note}), flush=True)
+
+
+@contextlib.contextmanager
+def _watched(spark: SparkSession) -> Iterator[None]:
+    ended = threading.Event()
+
+    def tell(**told: Any) -> None:
+        _tell(f"{told['done']} of {told['total']} tasks")
+
+    watcher = threading.Thread(target=watch, args=(spark, ended, tell), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()  # nothing of it comes after the answer
+
+
+def _require_known(sql: str, names: _Names) -> None:
+    """Refuse what is wrong whatever the topics hold, with Spark's own parser: its JVM is there seconds before Spark is.
+
+    Raises what ``require_query`` raises, and UsageError for a name that is no topic. The session looks again: its settings are what
+    counts. Placeholders, which they leave alone and a JVM without them replaces, are left to it.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors.exceptions.captured import install_exception_handler
+
+    context: Any = SparkContext
+    context._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(_CONFIGURATION.items())))
+    install_exception_handler()
+    if "${" not in sql:
+        for name in require_parsed(context._jvm, sql):
+            names.topic_of(name)
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
@@ -83,18 +137,9 @@ def _as_json(value: Any) -> Any:
 def _session() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.appName("tidegate sql")
-        .config(map=dict(SETTINGS))
-        .master("local[*]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.warehouse.dir", str(Path("warehouse").absolute()))
-        .getOrCreate()
-    )
+    warehouse = str(Path("warehouse").absolute())
+    builder = SparkSession.builder.config(map=dict(_CONFIGURATION)).config("spark.sql.warehouse.dir", warehouse)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
 

@@ -15,12 +15,12 @@ __all__ = ["FILES", "SparkSourceConfig"]
 FILES: Final = ("parquet", "orc", "csv", "json", "avro", "text")
 """The formats of files."""
 _NAMED: Final = ("jdbc", "table")
-"""What has a name and no path."""
+"""Formats of tables, which have a name and no path."""
 
 
 @config
 class SparkSourceConfig(SparkSessionConfig):
-    """What to read, the transform, the topic, and the Spark to run on."""
+    """The input, the transform, the topic, and the Spark to run on."""
 
     format: str = key(
         "spark.input.format",

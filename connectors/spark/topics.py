@@ -18,6 +18,7 @@ __all__ = ["Topic", "failures_of", "read"]
 
 _DIVIDED_ROWS: Final = 100_000
 """An input of so many offsets is divided among all cores, even if it has fewer partitions."""
+_METADATA: Final = ("topic", "partition", "offset", "timestamp")
 _CORRUPT: Final = "__corrupt"
 _MOST_COLUMNS: Final = 200
 """The most characters of columns in a reason."""
@@ -31,7 +32,7 @@ class Topic:
     frame: DataFrame
     bad: DataFrame | None
     observed: Observation | None
-    """What counts the records; None in a stream, whose progress does."""
+    """The observation that counts the records; None in a stream, whose progress counts them."""
     keys: Sequence[str] = ()
     unavailable: str = ""
     """The text in place of one that the source left out; empty: none."""
@@ -98,7 +99,7 @@ def read(spark: SparkSession, job: Job, input_: Input, *, keeps_errors: bool = F
     of_struct = isinstance(records.schema["value"].dataType, StructType)
     columns: list[Column | str] = ["value.*" if of_struct else "value"]
     if job.metadata_columns:
-        names = ["topic", "partition", "offset", "timestamp", *(("error", "bytes") if keeps_errors else ())]
+        names = [*_METADATA, *(("error", "bytes") if keeps_errors else ())]
         columns += [f.col(name).alias(f"__{name}") for name in names]
     return Topic(records.select(*columns), bad, observed)
 
@@ -127,6 +128,9 @@ def _records(spark: SparkSession, job: Job, input_: Input) -> DataFrame:
         options["key.format"] = "binary" if input_.key_is_ddl else input_.key_format
         if not input_.key_is_ddl:
             options |= {"key.schema": input_.key_schema or "", "key.message": input_.key_message or ""}
+    if not (job.tolerates_errors or job.merges or input_.lookup or input_.value_is_ddl):
+        # Spark takes all columns of a Python source, whatever the job needs.
+        options["columns"] = ",".join(["value", *(_METADATA if job.metadata_columns else ())])
     if job.stream is None:
         options |= _bounds(spark, input_)
     elif input_.lookup:

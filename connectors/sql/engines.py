@@ -149,4 +149,4 @@ _ASIDE: Final = re.compile(
 _PREAMBLE: Final = re.compile(
     rf"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: )?(?:connection failed: )?{_SERVER}.*? failed: (?:FATAL:\s+)?"
 )
-"""What libpq and its drivers say before the reason. The database is named already, unless there are several hosts."""
+"""The words of libpq and its drivers before the reason. The database is named already, unless there are several hosts."""

@@ -1,1 +1,1 @@
-"""What sinks to tables without a JVM share: records as rows, routing, evolution of schemas, and commits with offsets."""
+"""Shared by sinks to tables without a JVM: records as rows, routing, evolution of schemas, and commits with offsets."""

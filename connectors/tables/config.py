@@ -22,7 +22,7 @@ class RoutedTable(Protocol):
 
 class TableSinkConfig(Protocol):
     prefix: ClassVar[str]
-    """What the keys begin with: ``iceberg`` or ``delta``."""
+    """The prefix of the keys: ``iceberg`` or ``delta``."""
 
     @property
     def tables(self) -> list[str]: ...

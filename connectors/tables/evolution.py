@@ -36,7 +36,7 @@ def widened_kind(widened: pa.DataType) -> str:
 def changes_for(
     fields: Sequence[Field], columns: Sequence[Column], *, any_case: bool, keep_required: frozenset[str]
 ) -> list[Change]:
-    """What the columns need so that they hold the fields.
+    """The changes that the columns need to take the fields.
 
     ``keep_required`` are the id columns. Raises ConnectError where a table cannot follow.
     """

@@ -59,7 +59,7 @@ class TableSinkTask(SinkTask[ConfigT]):
         self._first: dict[TopicPartition, int] = {}
         """Where the records that are not committed begin."""
         self._asked: dict[TopicPartition, Mark] = {}
-        """What the one table had of the partitions when they were opened."""
+        """The offsets that the table had of the partitions when they were opened."""
         self._again: set[TopicPartition] = set()
         """Partitions that are delivered again: what the present put has of them comes once more."""
         self._began = time.monotonic()
@@ -107,7 +107,7 @@ class TableSinkTask(SinkTask[ConfigT]):
                 self.context.rewind({partition: mark.next_offset - 1 if verifiable else mark.next_offset})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """What was put is committed, so that the next owner need not read it again; the table's offsets tell it."""
+        """Commits the records that were put, so that the next owner need not read them again; the table's offsets tell it."""
         if self._pending:
             try:
                 self._commit()

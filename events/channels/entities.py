@@ -37,7 +37,7 @@ class ChangeEntity:
     fields: Mapping[str, str | None] = field(default_factory=dict)
     """Field names by column, for columns that need another name; None leaves a column out."""
     snapshot: str = "none"
-    """What existing rows become: nothing, or events of type CREATE."""
+    """Whether existing rows become nothing, or events of type CREATE."""
     deleted_column: str = ""
     """A column that marks rows as deleted without deleting them."""
     since: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What a shop orders again, and which prices it changes: functions of Spark over sales and shipments, past and future alike."""
+"""The reorders and the price changes of a shop: functions of Spark over sales and shipments, past and future alike."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from player import KAFKA, TOPIC
 
 WATCHED = Path("watched.json")
 ENOUGH = 30
-"""Who has seen so many minutes of a show has watched it."""
+"""A person has watched a show after so many minutes of it."""
 
 watched = {
     viewer: set(titles) for viewer, titles in (json.loads(WATCHED.read_text()) if WATCHED.exists() else {}).items()

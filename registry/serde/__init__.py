@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from registry.serde.errors import CorruptRecord, Origin, SerializationError, UnencodableValue, UnknownSchema
     from registry.serde.framing import frame, unframe
     from registry.serde.json_schema import decode_json, json_type
-    from registry.serde.json_values import record_from_json, record_to_json
+    from registry.serde.json_values import record_from_json, record_to_json, text_example
     from registry.serde.json_writing import encode_json, json_schema_of
     from registry.serde.protobuf import decode_protobuf, protobuf_message, protobuf_type
     from registry.serde.protobuf_writing import encode_protobuf, protobuf_schema_of
@@ -52,6 +52,7 @@ __all__ = [
     "record_from_json",
     "record_to_json",
     "subject_name",
+    "text_example",
     "unframe",
 ]
 
@@ -82,6 +83,7 @@ _HOMES = {
     "protobuf_type": "protobuf",
     "record_from_json": "json_values",
     "record_to_json": "json_values",
+    "text_example": "json_values",
     "subject_name": "subjects",
     "unframe": "framing",
 }

@@ -35,7 +35,7 @@ from registry.serde.logical import branch_names, decimal_of, fits_digits, logica
 from registry.serde.record_resolution import reader_of
 from tidegate.kit.config import nearest_name
 
-__all__ = ["record_from_json", "record_to_json"]
+__all__ = ["record_from_json", "record_to_json", "text_example"]
 
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
@@ -403,6 +403,11 @@ _LOGICAL: Final[Mapping[str, tuple[str, Callable[[str], int | str]]]] = {
     "local-timestamp-micros": ("2026-11-25 10:30:00", _counted(_local_since_epoch, 1)),
 }
 """An example and the conversion of the text of each; others, such as nanoseconds, are numbers."""
+
+
+def text_example(logical: str) -> str | None:
+    """A text that ``record_from_json`` takes for a logical type; None for one whose values are numbers, and for decimals."""
+    return None if logical == "decimal" or logical not in _LOGICAL else _LOGICAL[logical][0]
 
 
 def _whole(kind: str, value: Any) -> bytes:

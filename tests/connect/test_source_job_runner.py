@@ -20,7 +20,7 @@ class Killed(BaseException):
 
 
 class World:
-    """What stays when a task is killed: committed positions, and records that are written or visible."""
+    """The state that outlives a task: committed positions, and records that are written or visible."""
 
     def __init__(self):
         self.position = None

@@ -1,4 +1,4 @@
-"""What a page brings back to continue a search is checked before it is used."""
+"""The state of a search that a page sends back is checked before it is used."""
 
 from __future__ import annotations
 

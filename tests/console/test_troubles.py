@@ -1,4 +1,4 @@
-"""What is wrong, in which order, with which remedy; and the lines over the last hour."""
+"""The order of troubles and their remedies, and the lines over the last hour."""
 
 import math
 from array import array

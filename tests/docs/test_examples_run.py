@@ -212,6 +212,9 @@ def at_hand(tmp_path, request):
             for name in ("orders", "done"):
                 (tmp_path / name).mkdir()
             text = text.replace("/var/spool/", f"{tmp_path}/")
+        if '/spark-pipeline.yml"' in text:
+            (tmp_path / "spark-pipeline.yml").write_text("name: flights\n")
+            text = text.replace("/data/flights/", f"{tmp_path}/")
         if "https://catalog.example.com" in text:
             text = text.replace("https://catalog.example.com", request.getfixturevalue("iceberg_rest").url)
         if "s3://orders-lake" in text:

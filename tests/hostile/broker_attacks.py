@@ -221,7 +221,7 @@ def large_requests(target: Target) -> None:
 
 
 def mutated_requests(target: Target) -> None:
-    """What the broker's fuzzer sends, as a user with few rights."""
+    """The requests of the broker's fuzzer, as a user with few rights."""
     chance = random.Random(target.chance.random())
     for _ in range(10):
         with _inside(target) as sock:

@@ -86,7 +86,7 @@ def odd_names(target: Target) -> None:
 
 
 def of_others(target: Target) -> None:
-    """What the user has no right to stays closed."""
+    """The user is refused where it has no right."""
     config = {"connector.class": _FILE, "topics": "x", "file": "/tmp/never"}
     for method, path, body in (
         ("POST", "/connectors", {"name": "other", "config": config}),

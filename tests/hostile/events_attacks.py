@@ -235,7 +235,7 @@ def bulk_jobs(target: Target) -> None:
 
 
 def of_others(target: Target) -> None:
-    """What the user has no right to stays closed."""
+    """The user is refused where it has no right."""
     for method, path, body in (
         ("POST", f"{_BASE}/sobjects/Witness__e", {"Text__c": "x"}),
         ("GET", f"{_BASE}/sobjects/Witness__e/describe", None),

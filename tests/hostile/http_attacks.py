@@ -185,7 +185,7 @@ def packed_bodies(target: Target) -> None:
 
 
 def large_bodies(target: Target) -> None:
-    """Who may not log in is refused before the body is read."""
+    """A client with wrong credentials is refused before its body is read."""
     data = b'{"a":' * 400_000
     for kind in ("application/json", "application/xml", "text/plain; charset=" + "x" * 1_000, "multipart/form-data"):
         headers = (f"Content-Type: {kind}", f"Content-Length: {len(data)}")

@@ -172,7 +172,7 @@ def cyclic_references(target: Target) -> None:
 
 
 def of_others(target: Target) -> None:
-    """What the user has no right to stays closed."""
+    """The user is refused where it has no right."""
     for method, path in (("POST", "/subjects/other-value/versions"), ("PUT", "/config"), ("PUT", "/config/:.:"), ("PUT", "/mode"), ("DELETE", "/subjects/witness-value"), ("GET", "/subjects/witness-value/versions/1"), ("POST", "/compatibility/subjects/witness-value/versions/1")):  # fmt: skip
         answer = ask(target, method, path, {"schema": '"string"', "compatibility": "NONE", "mode": "IMPORT"})
         assert answer is None or answer.status_code in (403, 404), f"{method} {path}: {answer.text[:200]}"

@@ -107,7 +107,7 @@ class Ground:
         return token[1]
 
     def contents(self) -> dict[str, set[str]]:
-        """What there is on the platform that is not the attacker's to make; internal topics come when they are first asked for."""
+        """The objects of the platform that the attacker may not make; internal topics come when they are first asked for."""
         topics, subjects = self.admin.list_topics(timeout=60).topics, self.as_admin("registry", "/subjects")
         connectors = self.as_admin("connect", "/connectors")
         users = self.platform.data / "security" / "users.json"

@@ -188,7 +188,7 @@ def _visitor(platform: RunningPlatform, user: str, password: str) -> requests.Se
 
 
 PUBLIC = re.compile(r"/services/data/?$|/services/oauth2/(token|authorize|revoke)|/services/Soap/|/id/|/login|/health$")
-"""What everybody may ask the events service: which versions there are, where one logs in, and whether it is well."""
+"""Routes of the events service without a login: its versions, the login's address, and its health."""
 
 
 def test_events(platform: RunningPlatform, tmp_path: Path) -> None:

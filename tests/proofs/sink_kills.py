@@ -1,4 +1,4 @@
-"""What the proofs of sinks under kill -9 share.
+"""Shared by the proofs of sinks under kill -9.
 
 Records are produced while task hosts, the worker, the broker and the sink's servers die at random, answer with errors, slowly or
 not at all, and the target's disk is full; in the end the target has what the records say, each row once. Odd seeds run on our
@@ -51,7 +51,7 @@ class Party(Protocol):
 
 
 class _Broker(Protocol):
-    """What holds the records: a broker, or several of which ``kill`` kills one."""
+    """The brokers of the records: one, or several of which ``kill`` kills one."""
 
     @property
     def bootstrap_servers(self) -> str: ...

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ AWAY = (requests.RequestException, ValueError, KeyError, IndexError)
 class Service:
     """An events server over a broker, both of which may die, and a session that outlives them."""
 
-    def __init__(self, folder: Path, broker: Any, registry: str) -> None:
+    def __init__(self, folder: Path, broker: Any, registry: str, more: Mapping[str, str] | None = None) -> None:
         http, https, pubsub, plain = free_ports(4)
         self.url, self.pubsub = f"http://127.0.0.1:{http}", f"127.0.0.1:{plain}"
         settings = {
@@ -57,6 +57,7 @@ class Service:
             "pubsub.listen": f"127.0.0.1:{pubsub}",
             "pubsub.plain.listen": self.pubsub,
             "pubsub.keepalive.ms": "500",
+            **(more or {}),
         }
         file = folder / "events.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -94,7 +95,7 @@ class Clients:
         self.refused: list[str] = []
         """The errors after which a subscriber can simply continue."""
         self.broken: Counter[str] = Counter()
-        """What ended streams of the Pub/Sub subscriber, by code and words."""
+        """The errors that ended streams of the Pub/Sub subscriber, by code and message."""
         self.waits: list[tuple[float, float]] = []
         """When each event, or block of them, was first sent (time.monotonic), and after how many seconds it was acknowledged."""
         self._publishers = [

@@ -54,8 +54,8 @@ def test_filters_narrow_the_offsets_that_are_read_and_stay_with_spark(
         topic.write_raw(str(n).encode(), partition=n % 2, timestamp=1_700_000_000_000 + n * 1000)
     topic.write_raw(b"late", partition=1, timestamp=1_700_000_000_000)
 
-    def ranges(*filters: Filter) -> list[tuple[int, int, int]]:
-        options = Options.parse(topic.options(**{"value.format": "string"}), stream=False)
+    def ranges(*filters: Filter, columns: str = "") -> list[tuple[int, int, int]]:
+        options = Options.parse(topic.options(columns=columns, **{"value.format": "string"}), stream=False)
         reader = _PushingReader(options, StructType([StructField("value", StringType())]))
         assert list(reader.pushFilters(list(filters))) == list(filters)
         return [(part.range.partition, part.range.start, part.range.stop) for part in reader.partitions()]
@@ -72,3 +72,6 @@ def test_filters_narrow_the_offsets_that_are_read_and_stay_with_spark(
     assert ranges(EqualTo(("topic",), "another")) == []
     assert ranges(EqualTo(("topic",), topic.name), In(("topic",), ("another", topic.name))) == [(0, 0, 3), (1, 0, 4)]
     assert ranges(EqualTo(("value", "offset"), 1)) == [(0, 0, 3), (1, 0, 4)]
+    assert ranges(EqualTo(("offset",), 3), columns="value,offset") == [(1, 3, 4)]
+    # Without the column of the source, one of its name is a field of the value.
+    assert ranges(EqualTo(("offset",), 3), columns="value,partition") == [(0, 0, 3), (1, 0, 4)]

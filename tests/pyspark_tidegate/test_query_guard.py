@@ -1,4 +1,4 @@
-"""Who may write a query of ``tidegate sql`` or the console may read topics, and nothing else of the process that runs it."""
+"""A query of ``tidegate sql`` or the console may read topics, and nothing else of the process that runs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 from connect.api import ConnectError
-from connectors.spark.query_guard import SETTINGS, require_query
+from connectors.spark.query_guard import SETTINGS, require_parsed, require_query
 
 pytestmark = [
     pytest.mark.proof,
@@ -73,6 +73,20 @@ def test_queries_pass_and_all_else_is_refused(spark) -> None:
         require_query(spark, "SELEC 1")
     with pytest.raises(ConnectError, match="characters"):
         require_query(spark, f"SELECT '{'x' * 100_000}'")
+
+
+def test_before_spark_starts_the_same_is_refused_and_the_names_of_tables_are_known(spark) -> None:
+    assert [name for query in QUERIES for name in require_parsed(spark._jvm, query) if name not in "tuvbcd"] == []
+    for text in REFUSED:
+        with pytest.raises(ConnectError, match="not taken here"):
+            require_parsed(spark._jvm, text)
+    query = (
+        "WITH w AS (SELECT * FROM `a-b`), v AS (TABLE w) SELECT * FROM W JOIN shop.sales, LATERAL (SELECT * FROM c) "
+        "WHERE x IN (SELECT trim(BOTH FROM y) FROM d WHERE EXISTS (TABLE e))"
+    )
+    assert sorted(require_parsed(spark._jvm, query)) == ["a-b", "c", "d", "e"]
+    with pytest.raises(ParseException, match="SELEC"):
+        require_parsed(spark._jvm, "SELEC 1")
 
 
 def test_the_session_reads_no_file_and_no_environment(spark, tmp_path) -> None:

@@ -229,3 +229,24 @@ def test_a_column_that_is_not_asked_for_is_not_decoded(topic: Topic) -> None:
     assert [row for batch in read for row in batch.to_pylist()] == [
         {"offset": n, "topic": topic.name} for n in range(2)
     ]
+
+
+def test_columns_are_chosen_and_fields_stand_in_their_place(topic: Topic) -> None:
+    topic.write(FLIGHT, [{"id": 1, "month": 2}])
+    topic.write_raw(None)
+    assert rows(topic, 2, columns="value.*, offset") == [
+        {"id": 1, "month": 2, "offset": 0},
+        {"id": None, "month": None, "offset": 1},
+    ]
+    assert rows(topic, 2, columns="partition") == [{"partition": 0}] * 2
+    kept = rows(topic, 1, columns="value.*,error", **{"value.errors": "null"})
+    assert kept == [{"id": 1, "month": 2, "error": None}]
+    both = {"key.format": "avro", "key.schema": json.dumps(FLIGHT)}
+    for wrong, more in (
+        ("names id: the columns are key, value, topic", {"columns": "value.*, id"}),
+        (r"names offset\.\*", {"columns": "offset.*"}),
+        (r"has key\.\*, and the key is binary, which has no fields", {"columns": "key.*"}),
+        ("both give a column id: name one of them", {"columns": "value.*,key.*", **both}),
+    ):
+        with pytest.raises(UsageError, match=wrong):
+            rows(topic, 1, **more)

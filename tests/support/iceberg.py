@@ -53,7 +53,7 @@ def iceberg_rows(properties: Mapping[str, str], name: str, *columns: str) -> pa.
 
 
 def duckdb_rows(properties: Mapping[str, str], name: str, query: str) -> list[dict[str, Any]]:
-    """What DuckDB reads of a table's files; the query calls them ``rows``."""
+    """The result of a DuckDB query over a table's files; the query calls them ``rows``."""
     files = [
         task.file.file_path.removeprefix("file://") for task in iceberg_table(properties, name).scan().plan_files()
     ]

@@ -1,4 +1,4 @@
-"""What is configured on one platform is written as files and made on another."""
+"""The configuration of one platform is written as files and applied to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tidegate verify sink` compares: states of rows column by column, and rows of every database and format."""
+"""The comparison of `tidegate verify sink`: states of rows column by column, and rows of every database and format."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Point:
     share_groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Start offsets: ``topic``, ``partition``, ``offset``. What was acknowledged after them is not known."""
     configuration: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What ``tidegate export`` writes: documents by part and name."""
+    """The documents of ``tidegate export``, by part and name."""
     connector_offsets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Of source connectors, as ``GET /connectors/NAME/offsets`` shows them."""
     scram_users: dict[str, dict[str, int]] = field(default_factory=dict)

@@ -10,9 +10,10 @@ from urllib.parse import quote
 import click
 
 from tidegate.cli.connectors.reach import rest_of
-from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.rest import NotThere, Rest
+from tidegate.clients.topics import with_admin
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 

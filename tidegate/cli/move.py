@@ -1,41 +1,22 @@
-"""The command ``tidegate move``: all that a platform has goes to another one, in rounds that the first one need not notice, and a
-last one in which nothing is written.
-"""
+"""The command ``tidegate move``."""
 
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import click
 
-from tidegate.cli.backup import Restoring, Services, take
-from tidegate.cli.options import data_option, json_option, print_json, print_table
-from tidegate.clients.rest import Rest
-from tidegate.clients.worker import path_of, states_of
-from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.cli.backup import services_of
+from tidegate.cli.options import data_option, echo_error, json_option, print_json, print_table
+from tidegate.cli.progress import progress_of
+from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted
 
-if TYPE_CHECKING:
-    from tidegate.backup.manifest import Point
-    from tidegate.backup.store import BackupStore
-
 __all__ = ["move"]
-
-_FEW: Final = 10_000
-"""A round that copies at most so many records is short: the last one may follow."""
-_ROUNDS: Final = 10
-_LAST_ROUNDS: Final = 5
-_STOPPED_S: Final = 60.0
-_PAUSE_S: Final = 0.2
-_STOPPED: Final = "stopped.json"
-"""The file that names the connectors which are stopped here, for a run that finds them so after this one was killed."""
-_STARTING: Final = "starting.json"
-"""The file that says which connectors run there from now on, and no longer here."""
 
 
 @click.command()
@@ -65,6 +46,7 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
 
     Example: tidegate up --detach --data cluster --bootstrap-servers kafka-1:9092 && tidegate move --to cluster --execute
     """
+    from tidegate.backup.platform_move import PlatformMove
     from tidegate.backup.store import BackupStore
 
     if cut_over and not execute:
@@ -72,7 +54,13 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
     if target.resolve() == data.resolve():
         raise UsageError(f"--to {target} is the platform itself")
     folder = through or data / "move"
-    moving = _Moving(BackupStore(str(folder)), data, target)
+    moving = PlatformMove(
+        BackupStore(str(folder)),
+        partial(services_of, data),
+        partial(services_of, target),
+        progress_of=progress_of,
+        tell=echo_error,
+    )
     told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
     if cut_over and not told["problems"]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,171 +84,3 @@ def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:
     if told["problems"]:
         return f"{copied}; not moved: the connectors go on here"
     return f"{copied} and compared; clients go to the platform in {target} now, `tidegate down --data {data}` ends this one"
-
-
-class _Moving:
-    """One run of ``move``. ``store`` keeps what was copied, over all runs until the last."""
-
-    def __init__(self, store: BackupStore, data: Path, target: Path) -> None:
-        self._store, self._data, self._target = store, data, target
-        self._copied = 0
-
-    def plan(self) -> dict[str, Any]:
-        """Tell what ``copy`` and ``cut_over`` would do. Reads no records."""
-        with self._services(self._data) as source:
-            point, _ = take(source, self._store, (), full=False, reads=False)
-        ends = sum(p.end - p.start for topic in point.topics.values() for p in topic.partitions)
-        with self._services(self._target) as target:
-            restoring = Restoring(self._store, point, target, whole=True)
-            told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=True, execute=False)
-        changes = [row for row in told["changes"] if row[0] != "topics"]
-        first = ["topics", f"copy {counted(len(point.topics), 'topic')} with up to {ends:,} records"]
-        return self._told(point, {**told, "changes": [first, *changes]}, executed=False)
-
-    def copy(self) -> dict[str, Any]:
-        """Copy what is new until little is left to copy. Everything goes on meanwhile. Raises UsageError once all has moved."""
-        if self._store.read_json(_STARTING) is not None:
-            raise UsageError("the platform has moved, but for the start of its connectors there: --cut-over does that")
-        for number in range(_ROUNDS):
-            point, written, told = self._round(goes_on=True)
-            if written <= _FEW or told["problems"] or number + 1 == _ROUNDS:
-                break
-        return self._told(point, told)
-
-    def cut_over(self) -> dict[str, Any]:
-        """Copy all, with the connectors here stopped for the last part; start them there. Where records still arrive here, or
-        anything fails, the connectors here are started again. Raises TidegateError then.
-
-        The note of what starts there is the moment of the move: from then on nothing is started here, and a run that was cut off
-        is finished by the next one.
-        """
-        if (noted := self._store.read_json(_STARTING)) is not None:
-            return self._start(noted)
-        told = self.copy()
-        if told["problems"]:
-            return told
-        with self._services(self._data) as source, _stopped_connectors(source.rest, self._store) as stopped:
-            point = self._quiet_point()
-            names = sorted(stopped)
-            with self._services(self._target) as target:
-                restoring = Restoring(self._store, point, target, whole=True, replaces=True)
-                last = restoring.run(resume=True, replication_factor=-1, compares=True, starts=False, execute=True)
-            told = self._told(point, last, cut_over=True)
-            if told["problems"]:
-                return told
-            self._store.write_json(_STARTING, {"connectors": names, "told": told})
-            stopped.clear()
-        return self._start({"connectors": names, "told": told})
-
-    def _quiet_point(self) -> Point:
-        """Copy until a round finds nothing new. Raises TidegateError that names the topics to which records still come."""
-        ends: dict[str, int] = {}
-        for _ in range(_LAST_ROUNDS):
-            point, _, _ = self._round(goes_on=True)
-            before, ends = ends, _ends(point)
-            if before == ends:
-                return point
-        writing = ", ".join(sorted(name for name, end in ends.items() if before.get(name) != end))
-        raise TidegateError(
-            f"records still come to {writing}: stop who writes them, then move again. Connectors go on here"
-        )
-
-    def _start(self, noted: Mapping[str, Any]) -> dict[str, Any]:
-        """Start the connectors there. Raises TidegateError where one can't be: the next run begins here."""
-        told: dict[str, Any] = noted["told"]
-        with self._services(self._target) as target:
-            for name in noted["connectors"]:
-                assert target.rest is not None
-                target.rest.call("PUT", path_of(name, "/resume"))
-        return told | {
-            "changes": [*told["changes"], *([f"connectors {name}", "start"] for name in noted["connectors"])]
-        }
-
-    def _round(self, *, goes_on: bool) -> tuple[Point, int, dict[str, Any]]:
-        """Copy what is new once. Returns the state of the platform here, the number of records, and what ``Restoring`` tells."""
-        from tidegate.backup.manifest import points, read_point
-        from tidegate.backup.taking import continue_point
-
-        before = read_point(self._store) if points(self._store) else None
-        with self._services(self._data) as source:
-            point, written = take(source, self._store, (), full=False)
-        if before is not None:
-            continue_point(point, before)
-        with self._services(self._target) as target:
-            restoring = Restoring(self._store, point, target, whole=True, goes_on=goes_on)
-            if before is None:  # other records must not be taken for copied ones later
-                restoring.check(resume=False)
-            point.store(self._store)
-            told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=False, execute=True)
-        self._copied += written
-        return point, written, told
-
-    @contextmanager
-    def _services(self, data: Path) -> Iterator[Services]:
-        where = {"data": data, "bootstrap_servers": None, "properties": (), "command_config": None}
-        with ExitStack() as stack:
-            yield Services(stack, {**where, "registry": None, "connect": None})
-
-    def _told(
-        self, point: Point, told: Mapping[str, Any], *, executed: bool = True, cut_over: bool = False
-    ) -> dict[str, Any]:
-        return {
-            "executed": executed,
-            "cut_over": cut_over,
-            "topics": len(point.topics),
-            "copied": self._copied,
-            "changes": told["changes"],
-            "problems": told["problems"],
-        }
-
-
-def _ends(point: Point) -> dict[str, int]:
-    """The sum of the ends of each topic's partitions: it grows with every record."""
-    return {name: sum(partition.end for partition in topic.partitions) for name, topic in point.topics.items()}
-
-
-@contextmanager
-def _stopped_connectors(rest: Rest | None, store: BackupStore) -> Iterator[set[str]]:
-    """Stop the connectors that run, and yield their names, with those that a run which was killed had stopped. Those that are
-    left in the set at the end are started again.
-    """
-    if rest is None:
-        yield set()
-        return
-    states = states_of(rest)
-    running = {name for name, state in states.items() if state not in ("STOPPED", "PAUSED")}
-    stopped = running | {name for name in store.read_json(_STOPPED) or () if states.get(name) == "STOPPED"}
-    store.write_json(_STOPPED, sorted(stopped))
-    try:
-        for name in sorted(running):
-            rest.call("PUT", path_of(name, "/stop"))
-        _wait_stopped(rest, sorted(running))
-        yield stopped
-    finally:
-        left = _resumed(rest, stopped)
-        if left:
-            store.write_json(_STOPPED, sorted(left))
-        else:
-            store.delete(_STOPPED)
-    if left:
-        raise TidegateError(f"{', '.join(sorted(left))} could not be started again here: {next(iter(left.values()))}")
-
-
-def _resumed(rest: Rest, names: set[str]) -> dict[str, TidegateError]:
-    """Start connectors. Returns the errors of those that could not be started: the others start all the same."""
-    left = {}
-    for name in sorted(names):
-        try:
-            rest.call("PUT", path_of(name, "/resume"))
-        except TidegateError as error:
-            left[name] = error
-    return left
-
-
-def _wait_stopped(rest: Rest, names: Sequence[str]) -> None:
-    deadline = time.monotonic() + _STOPPED_S
-    for name in names:
-        while rest.call("GET", path_of(name, "/status"))["tasks"]:
-            if time.monotonic() > deadline:
-                raise TidegateError(f"the tasks of {name} did not end within {_STOPPED_S:g} s: look at its status")
-            time.sleep(_PAUSE_S)

@@ -189,18 +189,19 @@ def print_json(value: Any) -> None:
     click.echo(as_json(value))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, grouped: bool = True) -> None:
+    """Print a table as wide as the terminal, or as its rows if the output is not a terminal; numbers are right-aligned, and ``grouped``
+    by thousands."""
     from rich.console import Console
 
-    table = table_of(columns, rows)
+    table = table_of(columns, rows, grouped=grouped)
     console = Console()
     if not console.is_terminal:  # a pipe has no width: truncated text could not be searched for
         console = Console(width=max(1, console.measure(table, options=console.options.update(max_width=1000)).maximum))
     console.print(table)
 
 
-def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, grouped: bool = True) -> Table:
     """A table for rich; a cell may be a ``rich.text.Text``."""
     from rich.markup import escape
     from rich.table import Table
@@ -210,11 +211,11 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
         numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(_cell(value, "," if grouped else "") for value in row))
     return table
 
 
-def _cell(value: Any) -> str | Text:
+def _cell(value: Any, separator: str) -> str | Text:
     from rich.markup import escape
     from rich.text import Text
 
@@ -223,9 +224,9 @@ def _cell(value: Any) -> str | Text:
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
+        return f"{value:{separator}}"
     if isinstance(value, float):
-        return f"{value:,.15g}"
+        return f"{value:{separator}.15g}"
     return escape(str(value))
 
 

@@ -148,7 +148,7 @@ def show(data: Path, as_json: bool) -> None:
 
 @click.group()
 def users() -> None:
-    """Who may log in to the platform, and do what. A running platform notices within a second."""
+    """Manage the users that may log in to the platform, and their roles. A running platform notices within a second."""
 
 
 @users.command("list")

@@ -15,8 +15,12 @@ from typing import Final
 
 import click
 
+from tidegate.cli.connectors.files import read_connector
+from tidegate.cli.credentials import registry_properties
+from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import json_option, print_json
 from tidegate.kit.errors import UsageError
+from tidegate.kit.files import write_whole
 
 __all__ = ["spark"]
 
@@ -28,7 +32,7 @@ _LEFT_OUT: Final = frozenset(("__pycache__", "tests", "include"))
 
 @click.group()
 def spark() -> None:
-    """Spark: ship the data source to executors."""
+    """Spark: ship the data source to executors, write a connector as a pipeline."""
 
 
 @spark.command()
@@ -66,6 +70,42 @@ def pack(file: Path, as_json: bool) -> None:
         f"{file}: {file.stat().st_size / 1e6:.0f} MB, for {made['python']} on {made['platform']}, as executors must have\n"
         f"spark.archives={file}#tidegate\nspark.executorEnv.PYTHONPATH=tidegate"
     )
+
+
+@spark.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
+@kafka_options
+def pipeline(
+    file: Path,
+    folder: Path,
+    registry: str | None,
+    data: Path,
+    bootstrap_servers: str | None,
+    properties: tuple[str, ...],
+    command_config: Path | None,
+) -> None:
+    """Write the SparkTransform connector in FILE as a project of Spark Declarative Pipelines into FOLDER, for `spark-pipelines run`.
+
+    FOLDER gets spark-pipeline.yml and a module with the topics, the query and the target. What a project has nothing like
+    is refused by its key. Passwords are not written: add the options of a secured cluster to the module.
+
+    Example: tidegate spark pipeline sales-by-hour.json sales-by-hour
+    """
+    from connectors.spark.pipeline_project import project_of
+
+    name, config = read_connector(file)
+    kafka = client_config(data, bootstrap_servers, properties, command_config)
+    address = registry_properties(data, registry).get("schema.registry.url", "")
+    texts = project_of(name, config, {"bootstrap.servers": kafka.bootstrap_servers}, address)
+    for path in texts:
+        if (folder / path).exists():
+            raise UsageError(f"{folder / path} exists: give a folder without it")
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / path, text)
+        click.echo(folder / path)
 
 
 def _requirements(root: str) -> set[str]:

@@ -45,7 +45,8 @@ def sql(
 
     A topic is a view by its name, with its values' fields as columns. Records without a schema have the columns of their
     JSON, or else the column value. A record that can't be decoded is a row of nulls, and a line on standard error counts them;
-    --metadata shows the reason (__error) and the value (__bytes) of each. Write a name in backticks that has dots or dashes. Spark starts and ends with the
+    --metadata shows the reason (__error) and the value (__bytes) of each. Write a name in backticks that has dots or dashes. A query that does not parse, or that names a topic
+    that there is not, is refused before Spark starts. Spark starts and ends with the
     query, which takes ten seconds or more, and half of that once the machine's first query has shown what Spark loads. The same text is a Spark sink's spark.sql.
 
     Example: tidegate sql "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier"
@@ -64,14 +65,14 @@ def sql(
         fails_on_undecodable=fail_on_undecodable,
     )
     with ExitStack() as running:
-        with Console(stderr=True).status("Spark starts and runs the query"):
-            result = running.enter_context(run_query(asked))
+        with Console(stderr=True).status("asking for the topics") as status:
+            result = running.enter_context(run_query(asked, on_progress=status.update))
         for note in result.notes:
             click.echo(note, err=True)
         if as_json:
             print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
             return
-        print_table(result.columns, [[_shown(value) for value in row] for row in result.rows])
+        print_table(result.columns, [[_shown(value) for value in row] for row in result.rows], grouped=False)
         if result.more:
             click.echo(f"The first {rows} rows; -n prints more.", err=True)
 

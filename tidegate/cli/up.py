@@ -251,7 +251,7 @@ def _await_tasks(data: Path, before: frozenset[_Task], deadline: float) -> dict[
 
 
 def tasks_text(tasks: Mapping[str, list[str]]) -> str:
-    """What became of the tasks that ran before."""
+    """The states of the tasks that ran before."""
     count, running = sum(map(len, tasks.values())), len(tasks["running"])
     share = f"{running} of {count} tasks" if running < count else "1 task" if count == 1 else f"{count} tasks"
     text = f", {share} {'runs' if running == 1 else 'run'} again"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +15,7 @@ from tidegate.cli.connectors.reach import connect_options, connector_argument, r
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import address_of, json_option, print_json, print_table
+from tidegate.cli.progress import progress_of
 from tidegate.clients.worker import path_of
 from tidegate.kit.errors import UsageError
 
@@ -60,18 +60,6 @@ def verify() -> None:
     """Compare what should be the same. Exit status 1 where something differs."""
 
 
-@contextmanager
-def _shown(doing: str) -> Iterator[Callable[[int, int | None, str], None]]:
-    """A line that tells the progress on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, note: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(doing) as status:
-        yield lambda done, total, note: status.update(f"{doing} {note}: {done:,}" + (f" of {total:,}" if total else ""))
-
-
 @verify.command()
 @click.argument("left")
 @click.argument("right")
@@ -112,7 +100,7 @@ def topics(
         other = client_config(where["data"], to_bootstrap_servers, (), to_command_config)
     sides = Side(config, left), Side(other, right)
     if records:
-        with _shown("comparing") as progress:
+        with progress_of("comparing") as progress:
             alike, differing = compare_records(*sides, progress)
         told: dict[str, Any] = {"alike": alike, "differing": [entry._asdict() for entry in differing]}
         if as_json:
@@ -124,7 +112,7 @@ def topics(
         else:
             click.echo(f"all {alike:,} records are alike")
     else:
-        with States((key_from, key_to)) as states, _shown("comparing") as progress:
+        with States((key_from, key_to)) as states, progress_of("comparing") as progress:
             without = compare_keys(*sides, states, progress)
             told = _facts(states, limit, ranges) | {"records_without_key": without}
         if as_json:
@@ -292,9 +280,9 @@ def tables(
 
 
 def _compare(captured: CapturedTables, states: States) -> None:
-    with _shown("reading tables") as progress:
+    with progress_of("reading tables") as progress:
         captured.read_tables(states, lambda rows, note: progress(rows, None, note))
-    with _shown("reading topics") as progress:
+    with progress_of("reading topics") as progress:
         captured.read_topics(states, lambda records, note: progress(records, None, note))
 
 
@@ -339,7 +327,7 @@ def sink(
     from tidegate.verify.sinks import compare_sink
 
     config, settings, kafka = _reached(name, **where)
-    with RowStates((key_from, key_to)) as states, _shown("comparing") as progress:
+    with RowStates((key_from, key_to)) as states, progress_of("comparing") as progress:
         compared = compare_sink(
             load_plugins(),
             settings,

@@ -37,7 +37,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """What a connector moves between a topic and something outside."""
+    """A connector's flow between a topic and a dataset outside."""
 
     connector: str
     is_source: bool
@@ -182,7 +182,7 @@ def _reached(edges: Iterable[tuple[T, T]], starts: Iterable[T]) -> set[tuple[T, 
 
 
 def lineage_of(rest: Rest, readers: Sequence[tuple[str, Node]] = ()) -> Lineage:
-    """What the connectors that one may see have moved. Of Kafka Connect's own workers it has the topics alone."""
+    """The flows of the connectors that the user may see. Kafka Connect's own workers tell the topics alone."""
     try:
         told = rest.call("GET", "/tidegate/v1/lineage")
     except NotThere:

@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Change:
-    """What changed between two versions, as lines of a unified diff, and what data of one the other can't read."""
+    """The changes between two versions, as lines of a unified diff, and the data of one that the other can't read."""
 
     older: RegisteredSchema
     newer: RegisteredSchema

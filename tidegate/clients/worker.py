@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -12,10 +13,23 @@ from tidegate.clients.rest import NotThere, Rest
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 
-__all__ = ["Worker", "declared_passwords", "masked_config", "path_of", "states_of", "statistics_of", "workers_in"]
+__all__ = [
+    "Worker",
+    "change_offsets",
+    "declared_passwords",
+    "masked_config",
+    "path_of",
+    "states_of",
+    "statistics_of",
+    "workers_in",
+]
 
 _NAMED_CONNECTOR: Final = re.compile(r"/connectors/([^/]+)")
 _OTHER_WORKER_S: Final = 10.0
+_TASKS_END_S: Final = 60.0
+_PAUSE_S: Final = 0.2
+_NOT_YET: Final = ("haven't stopped completely", "must be in the STOPPED state")
+"""Parts of the answers of a worker whose tasks are about to end."""
 
 
 class Worker(Rest):
@@ -40,6 +54,23 @@ class Worker(Rest):
 def path_of(name: str, rest: str = "") -> str:
     """The path of a connector's resource."""
     return f"/connectors/{quote(name, safe='')}{rest}"
+
+
+def change_offsets(rest: Rest, name: str, changes: Sequence[Mapping[str, Any]] | None) -> str:
+    """Change the offsets of a stopped connector, or with None forget them all. Returns the worker's message (KIP-875).
+
+    Waits for up to a minute until the connector's tasks have ended.
+    """
+    deadline = time.monotonic() + _TASKS_END_S
+    while True:
+        try:
+            if changes is None:
+                return str(rest.call("DELETE", path_of(name, "/offsets"))["message"])
+            return str(rest.call("PATCH", path_of(name, "/offsets"), {"offsets": list(changes)})["message"])
+        except TidegateError as error:
+            if time.monotonic() > deadline or not any(part in str(error) for part in _NOT_YET):
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def states_of(rest: Rest) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What every page has at hand: the console, and a visit to it."""
+"""The arguments of every page: the console, and a visit to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lists need of thousands of connectors, read from a worker's large answers piece by piece."""
+"""The facts that lists show of thousands of connectors, read from a worker's large answers piece by piece."""
 
 from __future__ import annotations
 

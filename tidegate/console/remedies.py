@@ -1,4 +1,4 @@
-"""What to do about an error, by what its message says."""
+"""The remedy for an error, by its message."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Periodic:
     """Takes a sample at intervals, in a task of its own. Where that fails, it logs so once and goes on."""
 
     what: ClassVar[str]
-    """What is sampled, for the log."""
+    """The name of the samples, for the log."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None

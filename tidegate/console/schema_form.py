@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from registry.serde import text_example
 from tidegate.kit.errors import UsageError
 from tidegate.records.exact_json import parsed_json
 
@@ -15,7 +16,6 @@ __all__ = ["PREFIX", "FormField", "form_fields", "form_value"]
 PREFIX: Final = "field."
 """Of the names of inputs; the field's name follows."""
 _NUMBERS: Final = frozenset({"int", "long", "float", "double"})
-_TEXTS: Final = frozenset({"date", "time-millis", "time-micros", "uuid"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class FormField:
     """Whether it has no default and may not be null."""
     symbols: tuple[str, ...] = ()
     help: str = ""
+    example: str = ""
+    """Of how it is typed, where that is not plain: a date, a time."""
 
     def value(self, text: str) -> Any:
         """The value of what was typed, as ``registry.serde.record_from_json`` takes it. Raises UsageError with the field's name."""
@@ -82,6 +84,7 @@ def _field(field: Mapping[str, Any]) -> FormField:
         kind=_kind(avro, logical, about.get("type", "")),
         is_required="null" not in kinds and "default" not in field,
         symbols=tuple(type_["symbols"]) if avro == "enum" and isinstance(type_, dict) else (),
+        example=text_example(logical) or "",
         help=about.get("inlineHelpText") or about.get("description") or field.get("doc") or "",
     )
 
@@ -91,13 +94,9 @@ def _kind(avro: Any, logical: str, of_event: str) -> Literal["boolean", "enum", 
         return "boolean"
     if avro == "enum":
         return "enum"
-    if avro == "string" or of_event in ("Date", "DateTime") or _is_time(logical):
+    if avro == "string" or of_event in ("Date", "DateTime") or text_example(logical) is not None:
         return "text"
     return "number" if avro in _NUMBERS or logical == "decimal" else "json"
-
-
-def _is_time(logical: str) -> bool:
-    return logical in _TEXTS or logical.startswith(("timestamp-", "local-timestamp-"))
 
 
 def _shown(type_: Any, avro: Any) -> str:

@@ -28,7 +28,7 @@ class Session:
 
     id: str
     token: str
-    """What forms and scripts of the pages send with every change."""
+    """The token that forms and scripts of the pages send with every change."""
     credentials: Credentials | None = None
     began: float = 0.0
     used: float = field(default=0.0, compare=False)

@@ -1,4 +1,4 @@
-"""What is wrong, worst first, each with the sentence that says what to do."""
+"""The troubles of the platform, worst first, each with its remedy."""
 
 from __future__ import annotations
 

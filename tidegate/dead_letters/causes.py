@@ -12,11 +12,11 @@ _VARYING: Final = re.compile(
     r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
     r"|\b0x[0-9a-fA-F]+\b|(?<![\w.])-?\d+(?:\.\d+)*(?![\w.]*\w)"
 )
-"""What differs between messages of one cause. Digits within a name (``col1``) do not."""
+"""The parts that differ between messages of one cause. Digits within a name (``col1``) do not."""
 
 
 def shape_of(message: str) -> str:
-    """What messages of one cause have in common."""
+    """The common part of messages of one cause."""
     return _VARYING.sub("\0", message)
 
 

@@ -35,7 +35,7 @@ MEMBERS: Final = (
     "key",
     "value",
 )
-"""What a letter may have as it is shown."""
+"""The fields of a letter as it is shown."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Letter:
         return any(name.startswith(_PREFIX) for name, _ in self.record.headers)
 
     def shown(self, decode: Callable[[bytes | None], Any]) -> dict[str, Any]:
-        """What is known about it."""
+        """Its facts, for people."""
         stage, error, message = self.cause
         topic, partition, offset = self.fact("topic"), self.fact("partition"), self.fact("offset")
         origin = None if partition is None or offset is None else f"{partition}:{offset}"
@@ -163,7 +163,7 @@ class Queue:
     async def sent(
         self, admin: Admin, log: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, tuple[Sent, Sent]]:
-        """What was sent back, the first time and again, of partitions with their first and their end offset."""
+        """The offsets that were sent back, the first time and again, of partitions with their first and their end offset."""
         committed = await admin.group_offsets_with_notes(group_of(self.connector))
         noted = {p: notes.read(*committed[p]) if p in committed else (NOTHING, NOTHING) for p in log}
         return {p: (noted[p][0].within(begin, end), noted[p][1].within(begin, end)) for p, (begin, end) in log.items()}

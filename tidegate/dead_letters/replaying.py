@@ -46,7 +46,7 @@ class Plan:
         """Whether letters that came for the first time, and those that failed again, are meant."""
         self._on_purpose = False
         self._noted: dict[TopicPartition, list[Sent]] = {}
-        """What was sent the first time, and again."""
+        """The letters that were sent the first time, and again."""
         self._last_ms = 0
         """When letters of the queue were sent back last, before this command; 0 where that is not known."""
         self._cursor: dict[TopicPartition, int] = {}
@@ -193,7 +193,7 @@ class Plan:
             self._skip(letter.where, _STAYS)
 
     def _decided(self, letter: Letter) -> tuple[dict[str, Any] | None, bool]:
-        """What to send, and whether the letter is one that is left in the queue."""
+        """The record to send, and whether its letter is left in the queue."""
         if not self._queue.is_of_connector(letter):
             return None, False
         again = letter.is_again

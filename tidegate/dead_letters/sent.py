@@ -61,7 +61,7 @@ def written(first: Sent, again: Sent) -> tuple[int, str]:
 
 
 def read(position: int, note: str) -> tuple[Sent, Sent]:
-    """What was sent the first time and again, of a committed offset with its metadata string.
+    """The offsets that were sent the first time and again, from a committed offset with its metadata string.
 
     An unknown string says nothing.
     """

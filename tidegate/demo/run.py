@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
+from rich.progress import Progress, TaskID
 
 from tidegate.demo.database import TABLES, Database, late_flights
 from tidegate.demo.faces import Connect, DemoFailed, Publisher, connector_json, records_held, until
+from tidegate.demo.progress import add_bar, bars
 from tidegate.demo.report import Ledger, show_airlines, show_routes
 from tidegate.kit.errors import UsageError
 from tidegate.security import connect_token
@@ -65,15 +65,16 @@ def run(folder: Path, *, database_url: str | None, keep: bool, console: Console)
     began = time.monotonic()
     _clear(folder)
     console.rule("[bold]Tidegate: the flights of 2013 from New York, from a database to Parquet")
+    console.print("starting the platform")
     database = Database.open(database_url, folder)
     ledger = Ledger()
     with _platform(folder, keep) as state:
-        console.print(f"platform up: log {state.bootstrap_servers}, Connect {state.addresses['connect']}")
+        console.print(f"platform up: broker {state.bootstrap_servers}, Connect {state.addresses['connect']}")
         demo = Demo(folder, database, console, ledger, state)
         # Spark starts while the rows are still on their way: its connector waits, paused, for the topics to be complete.
         demo.connect.create(demo.connector("flights-parquet"))
         demo.connect.pause("flights-parquet")
-        with _bars(console) as demo.progress:
+        with bars(console) as demo.progress:
             _load(database, ledger, demo.progress)
             _tables_to_topics(demo)
             _events(demo)
@@ -81,7 +82,7 @@ def run(folder: Path, *, database_url: str | None, keep: bool, console: Console)
         show_airlines(console, demo.output / "flights")
         show_routes(console, demo.output / "flights")
         console.rule("[bold]A change, end to end")
-        with _bars(console) as demo.progress:
+        with bars(console) as demo.progress:
             _change(demo)
         console.rule("[bold]What moved where")
         ledger.show(console)
@@ -105,26 +106,14 @@ def _clear(folder: Path) -> None:
     marker.touch()
 
 
-def _bars(console: Console) -> Progress:
-    words = TextColumn("{task.description}", table_column=Column(min_width=34, no_wrap=True))
-    counts = MofNCompleteColumn(table_column=Column(min_width=15, no_wrap=True))
-    took = TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True))
-    note = TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-    return Progress(words, BarColumn(10), counts, took, note, console=console)
-
-
-def _bar(progress: Progress, words: str, total: int | None) -> TaskID:
-    return progress.add_task(words, total=total, note="")
-
-
 def _load(database: Database, ledger: Ledger, progress: Progress) -> None:
-    bars: dict[str, TaskID] = {}
+    bar_of: dict[str, TaskID] = {}
     began = time.monotonic()
 
     def on_rows(table: str, done: int, total: int) -> None:
-        if table not in bars:
-            bars[table] = _bar(progress, f"SQL insert: {table}", total)
-        progress.update(bars[table], completed=done)
+        if table not in bar_of:
+            bar_of[table] = add_bar(progress, f"SQL insert: {table}", total)
+        progress.update(bar_of[table], completed=done)
 
     loaded = database.load(on_rows)
     seconds = time.monotonic() - began
@@ -156,7 +145,7 @@ def _platform(folder: Path, keep: bool) -> Iterator[State]:
 def _tables_to_topics(demo: Demo) -> None:
     """Post the two JDBC sources and wait until the topics contain everything in the database."""
     expected = {f"nyc_{table}": demo.database.count(table) for table in TABLES}
-    bars = {topic: _bar(demo.progress, f"JDBC source: {topic}", rows) for topic, rows in expected.items()}
+    bar_of = {topic: add_bar(demo.progress, f"JDBC source: {topic}", rows) for topic, rows in expected.items()}
     began = time.monotonic()
     for name in ("flights-source", "tables-source"):
         demo.connect.create(demo.connector(name))
@@ -164,7 +153,7 @@ def _tables_to_topics(demo: Demo) -> None:
     def arrived() -> bool:
         ends = records_held(demo.kafka, list(expected))
         for topic, end in ends.items():
-            demo.progress.update(bars[topic], completed=end)
+            demo.progress.update(bar_of[topic], completed=end)
         return all(ends[topic] >= rows for topic, rows in expected.items())
 
     def healthy() -> None:
@@ -207,7 +196,7 @@ def _events(demo: Demo) -> None:
     rows = late_flights(demo.database, LATE_MINUTES)
     follower = _Follower(demo.progress, client, len(rows))
     publisher = Publisher(addresses["events-tls"], addresses["ca"], access.user, access.password.reveal())
-    published = _bar(demo.progress, f"publish {EVENT}", len(rows))
+    published = add_bar(demo.progress, f"publish {EVENT}", len(rows))
     began = time.monotonic()
     accepted = publisher.publish(EVENT, rows, lambda n: demo.progress.update(published, completed=n))
     until("all events at the subscriber", lambda: follower.received >= len(rows), check=follower.require_healthy)
@@ -224,7 +213,7 @@ class _Follower:
         self.received = 0
         self._failure: Exception | None = None
         self._progress, self._client, self._total = progress, client, total
-        self._bar = _bar(progress, f"subscriber of {EVENT}", total)
+        self._bar = add_bar(progress, f"subscriber of {EVENT}", total)
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
@@ -252,8 +241,8 @@ def _topics_to_parquet(demo: Demo) -> None:
     began = time.monotonic()
     demo.connect.resume("flights-parquet")
     demo.connect.create(demo.connector("tables-parquet"))
-    tables = _bar(demo.progress, "Parquet sink: small tables", sum(small.values()))
-    spark = _bar(demo.progress, "Spark job: flights with airlines", None)
+    tables = add_bar(demo.progress, "Parquet sink: small tables", sum(small.values()))
+    spark = add_bar(demo.progress, "Spark job: flights with airlines", None)
     loaded_at: list[float] = []
 
     def arrived() -> bool:
@@ -314,7 +303,7 @@ def _change(demo: Demo) -> None:
         for n in (1, 2, 3)
     )
     changed += demo.database.change("UPDATE flights SET arr_delay = 0, updated_at = :now WHERE id IN (4, 5)", now=now)
-    bar = _bar(demo.progress, "3 inserts, 2 updates: in the topic", changed)
+    bar = add_bar(demo.progress, "3 inserts, 2 updates: in the topic", changed)
     began = time.monotonic()
 
     def in_topic() -> bool:
@@ -326,12 +315,13 @@ def _change(demo: Demo) -> None:
         "the changes in the topic", in_topic, check=lambda: demo.connect.require_healthy("flights-source"), every_s=0.05
     )
     demo.progress.update(bar, note=f"after {time.monotonic() - began:.1f} s")
-    loaded = _bar(demo.progress, "3 inserts, 2 updates: in Parquet", changed)
+    loaded = add_bar(demo.progress, "3 inserts, 2 updates: in Parquet", changed)
 
     def in_parquet() -> bool:
-        demo.progress.update(loaded, completed=max(0, _sink_position(demo, "flights-parquet") - before))
+        arrived = max(0, _sink_position(demo, "flights-parquet") - before)
         _show_job(demo, loaded)
-        return _sink_position(demo, "flights-parquet") >= before + changed
+        demo.progress.update(loaded, completed=arrived)
+        return arrived >= changed
 
     until("the changes in Parquet", in_parquet, check=lambda: demo.connect.require_healthy("flights-parquet"))
     demo.progress.update(loaded, note=f"after {time.monotonic() - began:.1f} s")

@@ -37,7 +37,7 @@ class SinkConsumer(Protocol):
     """The consumer of a sink task, from its thread (``connect.task.sinks.consumer``)."""
 
     events: queue.Queue[tuple[str, Any, Future[None] | None]]
-    """What happens to the group's share: ("revoked" | "assigned", partitions, to be settled when done), and
+    """Changes of the group's share of partitions: ("revoked" | "assigned", partitions, to be settled when done), and
     ("fetched", future, None) when a fetch has ended."""
 
     def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]: ...

@@ -133,7 +133,7 @@ class _Rendering:
         return pc.if_else(special, quoted, texts)
 
     def _cell(self, name: str, schema: Schema) -> Callable[[pa.Array], pa.Array]:
-        """What renders the cells of a column. Null stays null."""
+        """The function that renders the cells of a column. Null stays null."""
         if schema.type in _NESTED:
             if self._options.csv_nested.lower() != "json":
                 raise DataError(

@@ -1,4 +1,4 @@
-"""What a load reads."""
+"""The inputs that a load reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector has committed to a table: its last run and the offsets after it. It stands in the table's own commit."""
+"""The record of a connector in a table's own commit: its last run and the offsets after it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Committed:
         return cls(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def after(self, run_id: str, inputs: Iterable[Input]) -> Committed:
-        """What is committed once the inputs' ranges are."""
+        """The record to commit with the ranges of the inputs."""
         offsets, topic_ids = dict(self.offsets), dict(self.topic_ids)
         for input_ in inputs:
             there = offsets.get(input_.topic, {}) if topic_ids.get(input_.topic) == input_.topic_id else {}

@@ -28,7 +28,7 @@ _RUN_BITS: Final = 32
 
 
 def settings() -> dict[str, str]:
-    """What a session needs for tables."""
+    """The settings of a session for tables."""
     return {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         _CONF + "snapshotPartitions": "4",  # by default 50 tasks read the state of each table

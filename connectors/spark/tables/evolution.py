@@ -66,7 +66,7 @@ Change = Added | Widened
 
 
 def changes_of(table: StructType, rows: StructType, *, allowed: str) -> list[Change]:
-    """What the table needs before it can take the rows. ``allowed`` is ``none``, ``add`` or ``widen``.
+    """The changes that the table needs before it can take the rows. ``allowed`` is ``none``, ``add`` or ``widen``.
 
     Names are compared without case, as Spark does. Raises SchemaConflict with all columns that can't be taken.
     """

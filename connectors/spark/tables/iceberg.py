@@ -33,7 +33,7 @@ class ConcurrentCommit(RetriableError):
 
 
 def settings(table: str, path: str) -> dict[str, str]:
-    """What a session needs for a table that has a name, or a path."""
+    """The settings of a session for a table that has a name, or a path."""
     if not table:
         catalog, of_catalog = _AT_PATHS, {"type": "hadoop", "warehouse": _root(path)}
     else:

@@ -43,7 +43,7 @@ _DENSITY: Final = 4
 
 @dataclass(frozen=True)
 class Rows:
-    """What comes into a table. ``keys`` are the columns that tell rows apart, where the job merges, and ``unavailable`` is the text in
+    """The rows for a table. ``keys`` are the columns that tell rows apart, where the job merges, and ``unavailable`` is the text in
     place of one that the source left out."""
 
     frames: Sequence[DataFrame]
@@ -66,7 +66,7 @@ class Table(Protocol):
 
 
 def session_settings(job: Job | Load) -> dict[str, str]:
-    """What a session needs for the job's format, beside what the configuration has."""
+    """The settings that a session needs for the job's format, beside those of the configuration."""
     if job.format not in TABLES or (isinstance(job, Job) and not job.into_table):
         return {}
     needed = iceberg.EXTENSION if job.format == "iceberg" else delta.EXTENSION
@@ -138,7 +138,7 @@ def _united(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def planned_changes(spark: SparkSession, job: Job, table: Table, frame: DataFrame) -> list[Change]:
-    """What has to change in the table before it takes the rows. Raises SchemaConflict."""
+    """The changes that the table needs before it takes the rows. Raises SchemaConflict."""
     return changes_of(spark.table(table.name).schema, _table_columns(job, frame), allowed=job.evolution)
 
 

@@ -12,6 +12,7 @@ from broker.errors import InvalidPartitions, KafkaStorageError, TopicAlreadyExis
 from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.protocol.records import Record
+from broker.steps import run_through
 from tests.support.faults import FaultyDisk
 
 Change = Callable[[ClusterMetadata], object]
@@ -39,7 +40,7 @@ class Cluster:
     def keep_house(self) -> None:
         self.directory.repair()
         self.directory.reopen_damaged()
-        self.directory.remove_leftovers()
+        run_through(self.directory.take_away())
         self.metadata.make_missing_logs()
 
     def shown(self) -> dict[str, tuple[int, str | None]]:

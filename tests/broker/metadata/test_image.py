@@ -167,7 +167,8 @@ def test_a_record_of_an_unknown_type_is_passed_over_and_a_later_version_is_not(c
 
 
 def test_a_topic_whose_logs_cannot_be_made_is_taken_back(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = cluster.directory.create
+    (disk,) = cluster.directory.disks
+    made = disk.prepare
 
     def full(topic: str, partition: int, *rest: object) -> object:
         if partition == 2:
@@ -175,7 +176,7 @@ def test_a_topic_whose_logs_cannot_be_made_is_taken_back(cluster: Cluster, monke
         return made(topic, partition, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(cluster.directory, "create", full)
+        patched.setattr(disk, "prepare", full)
         with pytest.raises(KafkaStorageError):
             cluster.metadata.create_topic("orders", partitions=4)
     assert "orders" not in cluster.metadata.topics

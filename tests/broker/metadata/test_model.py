@@ -28,6 +28,7 @@ from broker.log.directory import LogDirectory
 from broker.metadata.image import ClusterMetadata
 from broker.metadata.records import RemoveTopicRecord, TopicRecord, decode_record
 from broker.protocol.records import Record
+from broker.steps import run_through
 from tests.support.faults import FLUSHES, WRITES, Fault, FaultyDisk
 
 NAMES = ("a", "b", "c.d")
@@ -103,7 +104,7 @@ class MetadataMachine(RuleBasedStateMachine):
         """The repair step that the broker runs every second or so."""
         self.directory.repair()
         self.directory.reopen_damaged()
-        self.directory.remove_leftovers()
+        run_through(self.directory.take_away())
         self.metadata.make_missing_logs()
 
     @rule()

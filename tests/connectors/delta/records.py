@@ -47,5 +47,5 @@ def columns(folder: Path, table: str = "shop.orders") -> dict[str, str]:
 
 
 def versions(folder: Path, table: str = "shop.orders") -> list[str]:
-    """What each version of a table did, the newest first."""
+    """The operations of a table's versions, the newest first."""
     return [each["operation"] for each in delta_table(local_warehouse(folder), table).history()]

@@ -53,7 +53,7 @@ class DeltaSuite(OnS3, OnBothBrokers, SinkFaultSuite):
 
 @pytest.mark.long
 class TestDeltaSink(DeltaSuite):
-    """What it shares with the Iceberg sink is proven there too."""
+    """The code that it shares with the Iceberg sink is proven there too."""
 
 
 @pytest.mark.long

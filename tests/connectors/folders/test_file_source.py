@@ -78,7 +78,7 @@ def polled(running: RunningTask) -> list[RecordBatch]:
 
 
 def committed(made: Bench, running: RunningTask, batches: list[RecordBatch]) -> None:
-    """What the runtime does when the log has all rows."""
+    """The call of the runtime once the log has all rows."""
     made.commit(batches)
     positions = [(b.source_partition, b.source_offset) for b in batches if b.source_partition and b.source_offset]
     running.task.committed(positions)

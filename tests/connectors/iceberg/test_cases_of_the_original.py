@@ -1,4 +1,4 @@
-"""What Iceberg's own sink did to people's tables, done to ours: its issues 17340 and 17551."""
+"""Two faults of Iceberg's own sink that cost people rows, its issues 17340 and 17551, tried on ours."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FORMATS = ("ParquetFormat", "JsonFormat")
 
 
 def on_a_small_disk(folder: Path, full: str, made: str) -> None:
-    """What runs in a namespace, with a disk of 1 MiB that is full at first."""
+    """Runs in a namespace, with a disk of 1 MiB that is full at first."""
     disk, other = folder / "disk", folder / "other"
     for each in (disk, other):
         each.mkdir(parents=True)

@@ -59,7 +59,7 @@ def framed(schema_id, schema, value):
 
 @pytest.fixture(scope="module")
 def warming():
-    """What the driver says while it starts Spark before the first job."""
+    """The messages of the driver while it starts Spark before the first job."""
     return []
 
 
@@ -228,7 +228,7 @@ def test_json_becomes_the_columns_of_its_schema_and_a_value_that_is_none_is_name
 
 
 def left_out(driver, job):
-    """What a job says, and (offset, bytes, key, reason) of the records that it leaves out."""
+    """The messages of a job, and (offset, bytes, key, reason) of the records that it leaves out."""
     batches = []
     done = driver.run(job, lambda said: None, batches.append)
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -502,6 +502,7 @@ def test_what_a_session_is_configured_with_is_in_no_command_line_and_an_idle_dri
     assert any("Spark's own page is http://127.0.0.1:" in said["note"] for said in told)
     stages = [part for said in told for part in said.get("parts", ())]
     assert stages and all(part["name"].startswith("stage ") and part["total"] for part in stages)
+    assert not any("$anonfun" in str(said) for said in told), "no name of an anonymous function of Spark's"
     secrets = (secret, login, registry_user)
     assert [line for _, line in seen if any(word in line for word in secrets)] == []
     assert not any(word in log[-1] for word in secrets)

@@ -1,4 +1,4 @@
-"""What a table needs before it takes rows of another schema; without a JVM."""
+"""The changes that a table needs before it takes rows of another schema; without a JVM."""
 
 from __future__ import annotations
 

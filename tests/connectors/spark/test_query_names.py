@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.spark.query_names import topics_named
+from connectors.spark.query_names import topics_named, with_streams
 from tests.pyspark_tidegate.test_query_guard import QUERIES
+from tidegate.kit.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,28 @@ def test_tables_are_the_names_after_from_and_join(sql: str, names: list[str]) ->
 def test_of_the_queries_that_are_taken_only_topics_are_named() -> None:
     named = {name for sql in QUERIES for name in topics_named(sql)}
     assert named <= {"t", "u", "v", "b", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "marked"),
+    [
+        ("SELECT s.id FROM sales s JOIN items i ON i.id = s.id", "SELECT s.id FROM STREAM sales s JOIN items i ON i.id = s.id"),
+        ("from `sales` |> select sales.id -- FROM sales", "from STREAM `sales` |> select sales.id -- FROM sales"),
+        ("WITH w AS (SELECT * FROM sales) SELECT 'sales' FROM w JOIN sales", "WITH w AS (SELECT * FROM STREAM sales) SELECT 'sales' FROM w JOIN STREAM sales"),
+    ],
+)  # fmt: skip
+def test_streams_are_marked_where_they_are_tables(sql: str, marked: str) -> None:
+    assert with_streams(sql, ["sales"]) == marked
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT * FROM items, sales", "a place that this command can't judge"),
+        ("SELECT extract(DAY FROM sales) FROM sales", "a place that this command can't judge"),
+        ("SELECT * FROM items", "does not read the topic sales"),
+    ],
+)
+def test_a_stream_that_may_be_something_else_is_refused(sql: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        with_streams(sql, ["sales"])

@@ -47,7 +47,7 @@ def of_page(folder: Path) -> dict[str, str]:
 
 
 def values(worker: ConnectWorker, topic: str) -> list[Any]:
-    """What readers of committed records see."""
+    """The records that readers of committed records see."""
     config = {
         "bootstrap.servers": worker.properties["bootstrap.servers"],
         "group.id": uuid.uuid4().hex,

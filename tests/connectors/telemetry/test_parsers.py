@@ -1,4 +1,4 @@
-"""What parsers of telemetry make of bytes from outside: examples of the specifications, and anything at all."""
+"""Parsers of telemetry: examples of the specifications, and anything at all."""
 
 from __future__ import annotations
 

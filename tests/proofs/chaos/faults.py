@@ -1,4 +1,4 @@
-"""What happens to the platform, drawn from a seed."""
+"""The faults of the platform, drawn from a seed."""
 
 from __future__ import annotations
 

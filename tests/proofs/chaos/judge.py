@@ -1,4 +1,4 @@
-"""What is on both sides in the end."""
+"""Compares both sides at the end."""
 
 from __future__ import annotations
 

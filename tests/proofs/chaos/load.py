@@ -1,4 +1,4 @@
-"""Who uses the platform meanwhile: rows, lines, registrations, publishers and subscribers."""
+"""The load on the platform: rows, lines, registrations, publishers and subscribers."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Queue:
             return self.dlq("replay", "--edits", file.name, *options, fails=fails)
 
     def note(self, position: int, note: str) -> None:
-        """What was sent, as ``dlq replay`` notes it."""
+        """The sent offsets, as ``dlq replay`` commits them."""
 
         async def commit() -> None:
             config = ClientConfig(self.servers).with_properties({"transactional.id": "test"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from connect.api import ConnectError
+from connectors.spark.query import Query, run_query
 from registry.client import RegistryClient
 from tests.support.platform import tidegate
 from tests.support.registry import RegistryThread
@@ -64,6 +67,28 @@ def test_what_is_wrong_is_named(tidegate_broker: Any, registry: RegistryThread) 
     assert f"there is no topic flight_{mark}; is flights" in wrong and "Traceback" not in wrong
 
 
+def test_mistakes_are_told_before_spark_starts(tidegate_broker: Any, registry: RegistryThread) -> None:
+    servers, topic = tidegate_broker.bootstrap_servers, f"flights-{uuid.uuid4().hex[:6]}"
+    written(servers, topic, b'{"id": 12345678}')
+
+    def notes_of(sql: str, wrong: str) -> list[str]:
+        query = Query(sql, 10, False, {"bootstrap.servers": servers}, {"schema.registry.url": registry.url})
+        notes: list[str] = []
+        expected = pytest.raises(ConnectError, match=wrong) if wrong else contextlib.nullcontext()
+        with expected, run_query(query, on_progress=notes.append) as result:
+            assert list(result.rows) == [[12345678]]
+        return notes
+
+    assert notes_of(f"SELECT id FROM `{topic}` WHERE )", "PARSE_SYNTAX_ERROR") == ["starting Java"]
+    assert notes_of(f"SELECT id FROM `{topic}` JOIN flites", "there is no topic flites") == ["starting Java"]
+    assert notes_of(f"WITH w AS (TABLE `{topic}`) SELECT id FROM w", "")[:3] == [
+        "starting Java",
+        "starting Spark",
+        "planning the query",
+    ]
+    assert "12345678" in asked(f"SELECT id FROM `{topic}`", servers, registry.url)
+
+
 def test_records_that_cannot_be_decoded_are_rows_of_nulls_and_counted(
     tidegate_broker: Any, registry: RegistryThread
 ) -> None:
@@ -113,4 +138,3 @@ def test_text_is_a_column_with_its_coordinates_beside_it(tidegate_broker: Any, r
     query = f"SELECT value, __offset FROM {texts} ORDER BY __partition, __offset"
     table = asked(query, servers, registry.url, "--metadata", "-n", "1")
     assert [line.split() for line in table.splitlines()] == [["value", "__offset"], ["a", "b", "0"]]
-    assert "PARSE_SYNTAX_ERROR" in asked("SELEC 1", servers, registry.url, check=False)

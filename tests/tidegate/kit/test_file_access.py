@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def limited(folder: Path, code: str, *rights: str, path: Path | None = None) -> Any:
-    """What the code prints as JSON, in a process that alice's rights limit; FOLDER in a right is the folder."""
+    """The JSON that the code prints, in a process that alice's rights limit; FOLDER in a right is the folder."""
     named = [right.replace("FOLDER", str(folder)) for right in rights]
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)

@@ -17,7 +17,6 @@ import click
 
 from tidegate.cli.connectors.applied import Applied, fingerprint, read_applied
 from tidegate.cli.connectors.files import (
-    as_document,
     as_text,
     file_of,
     read_connector,
@@ -29,6 +28,7 @@ from tidegate.cli.connectors.reach import connect_options, connector_argument, r
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.rest import NotThere, Rest
 from tidegate.clients.worker import masked_config, path_of
+from tidegate.configuration.connectors import as_document
 from tidegate.kit.errors import TidegateError, UsageError
 
 __all__: list[str] = []

@@ -13,7 +13,7 @@ from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 from tidegate.kit.properties import read_properties
 
-__all__ = ["as_document", "as_text", "file_of", "files_in", "read_connector", "read_connectors", "write_connector"]
+__all__ = ["as_text", "file_of", "files_in", "read_connector", "read_connectors", "write_connector"]
 
 _ENDINGS: Final = (".json", ".properties")
 
@@ -89,12 +89,6 @@ def _as_connector(path: Path, config: Any) -> tuple[str, dict[str, Any]]:
 def as_text(value: Any) -> str | None:
     """A value of a configuration as a worker stores it; null is none."""
     return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def as_document(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a connector's file: its class first, other keys in order."""
-    order = sorted((key for key in config if key != "name"), key=lambda key: (key != "connector.class", key))
-    return {"name": name, "config": {key: config[key] for key in order}}
 
 
 def file_of(name: str, folder: Path) -> Path:

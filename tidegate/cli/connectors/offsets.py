@@ -17,17 +17,15 @@ from tidegate.cli.connectors.group import connectors
 from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.rest import Rest
-from tidegate.clients.worker import path_of
+from tidegate.clients.worker import change_offsets, path_of
 from tidegate.kit.errors import TidegateError, UsageError
 
-__all__ = ["ask_until_stopped", "compact"]
+__all__ = ["compact"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST_WAIT_S: Final = 60.0
 _PAUSE_S: Final = 0.2
-_NOT_YET: Final = ("haven't stopped completely", "must be in the STOPPED state")
-"""Parts of the answers of a worker whose tasks are about to end."""
 _SINK_POSITION: Final = re.compile(r"(?P<topic>[^:=]+):(?P<partition>[0-9]+)=(?P<offset>[0-9]+|none)")
 
 
@@ -181,7 +179,7 @@ def _change(
                 f"it again; `tidegate connectors stop {name}` stops it until you resume it"
             )
         with _stopped(rest, name, state) if must_stop else contextlib.nullcontext():
-            said = ask_until_stopped(rest, name, changes)
+            said = change_offsets(rest, name, changes)
         click.echo(said, err=True)
     if as_json:
         print_json({"name": name, "state": state, "changes": listed, "executed": execute})
@@ -205,16 +203,3 @@ def _stopped(rest: Rest, name: str, state: str) -> Iterator[None]:
         yield
     finally:
         rest.call("PUT", path_of(name, "/pause" if state == "PAUSED" else "/resume"))
-
-
-def ask_until_stopped(rest: Rest, name: str, changes: Sequence[Mapping[str, Any]] | None) -> str:
-    deadline = time.monotonic() + _LONGEST_WAIT_S
-    while True:
-        try:
-            if changes is None:
-                return str(rest.call("DELETE", path_of(name, "/offsets"))["message"])
-            return str(rest.call("PATCH", path_of(name, "/offsets"), {"offsets": list(changes)})["message"])
-        except TidegateError as error:
-            if time.monotonic() > deadline or not any(part in str(error) for part in _NOT_YET):
-                raise
-        time.sleep(_PAUSE_S)

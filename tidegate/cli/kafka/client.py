@@ -1,9 +1,8 @@
-"""Shared by the commands for the log: options for the address, and running an async client."""
+"""Shared by the commands for the log: options for the address and the login."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,16 +10,14 @@ import click
 
 from tidegate.cli.credentials import credentials_for
 from tidegate.cli.options import address_of, data_option
-from tidegate.clients.topics import naming_topics
 from tidegate.kit.properties import read_properties
 
 if TYPE_CHECKING:
-    from broker.client import Admin, ClientConfig
+    from broker.client import ClientConfig
 
-__all__ = ["client_config", "kafka_options", "key_values", "with_admin"]
+__all__ = ["client_config", "kafka_options", "key_values"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 
 def kafka_options(function: F) -> F:
@@ -67,14 +64,3 @@ def client_config(
     if "security.protocol" not in command_properties:
         command_properties = {**credentials.kafka, **command_properties}
     return ClientConfig(address_of("broker", data, bootstrap_servers), {**command_properties, **more})
-
-
-def with_admin(config: ClientConfig, work: Callable[[Admin], Awaitable[T]], *, topics: Sequence[str] = ()) -> T:
-    """Run ``work`` with an admin client and close it. If one of the ``topics`` is missing, the error names the nearest."""
-    from broker.client import Admin
-
-    async def run() -> T:
-        async with Admin(config) as admin, naming_topics(admin, topics):
-            return await work(admin)
-
-    return asyncio.run(run())

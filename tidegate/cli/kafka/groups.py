@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.clients.topics import with_admin
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted

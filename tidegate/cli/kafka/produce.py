@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 import click
 
 from tidegate.cli.credentials import naming_subjects, registry_client
-from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values
+from tidegate.clients.topics import with_admin
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 from tidegate.kit.texts import counted
@@ -175,7 +176,7 @@ def _raw_line(line: str, _: str | None) -> bytes:
 
 
 _PRINTED = frozenset({"topic", "offset", "timestamp"})
-"""What ``consume`` prints beside what makes a record."""
+"""Fields that ``consume`` prints and that are not parts of a record."""
 _PARTS = frozenset({"key", "value", "headers", "partition"})
 
 

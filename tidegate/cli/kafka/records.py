@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.clients.topics import with_admin
 from tidegate.kit.texts import counted
 from tidegate.records.positions import Position, chosen_partitions, resolve
 

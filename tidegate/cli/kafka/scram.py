@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from tidegate.cli.kafka.client import client_config, kafka_options, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
+from tidegate.clients.topics import with_admin
 
 __all__ = ["scram"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.cli.kafka.client import client_config, kafka_options, key_values, with_admin
+from tidegate.cli.kafka.client import client_config, kafka_options, key_values
 from tidegate.cli.options import done, done_option, json_option, print_json, print_table
-from tidegate.clients.topics import is_internal
+from tidegate.clients.topics import is_internal, with_admin
 
 if TYPE_CHECKING:
     from broker.client import Admin

@@ -44,7 +44,7 @@ def routes(console: Console) -> list[Route]:
 
 
 async def _ask(visit: Visit, question: Callable[[EventsClient], T]) -> T:
-    """What the service's client answers; it blocks, so it is asked in a thread."""
+    """The answer of the service's client, which blocks and runs in a thread."""
     return await asyncio.to_thread(lambda: question(visit.faces.events_client()))
 
 

@@ -95,7 +95,7 @@ async def _lag(visit: Visit) -> Response:
 
 
 async def _reset(visit: Visit) -> Response:
-    """What moving the offsets would do; with ``execute`` it is done."""
+    """The offsets before and after the move; with ``execute`` they are moved."""
     from broker.client import Admin
 
     name, form = visit.parameters["name"], await visit.form()

@@ -27,7 +27,7 @@ _KINDS: Final = {
     "kafka": "topic elsewhere",
     "salesforce": "object",
 }
-"""What a dataset is, by the scheme of its name; a table where it is none of these."""
+"""The kind of a dataset by the scheme of its name; other schemes are of tables."""
 
 
 def routes(console: Console) -> list[Route]:

@@ -54,7 +54,7 @@ def _path(subject: str) -> str:
 
 
 async def _ask(visit: Visit, question: Callable[[RegistryClient], T]) -> T:
-    """What the registry's client answers; it blocks, so it is asked in a thread."""
+    """The answer of the registry's client, which blocks and runs in a thread."""
 
     def ask() -> T:
         with visit.faces.registry_client() as client:
@@ -141,7 +141,7 @@ async def _show(visit: Visit) -> Response:
 
 
 def _references_of(client: RegistryClient, version: RegisteredSchema) -> list[tuple[_Node, _Node]]:
-    """What a version builds on and what builds on it, over any number of steps: pairs of a subject's version and what builds on it."""
+    """The references from and to a version, over any number of steps: pairs of a subject's version and one that refers to it."""
     edges: dict[tuple[_Node, _Node], None] = {}
     start = (version.subject, version.version)
     for up in (False, True):

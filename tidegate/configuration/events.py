@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tidegate.cli.configuration.parts import Document, Part
+from tidegate.configuration.parts import Document, Part
 
 if TYPE_CHECKING:
     from events.client import EventsClient

@@ -9,8 +9,8 @@ import pytest
 from registry.client import Reference, RegistryClient
 from registry.client.errors import Refused
 from tests.support.registry import RegistryThread
-from tidegate.cli.configuration.parts import Document
-from tidegate.cli.configuration.schema_part import Subjects
+from tidegate.configuration.parts import Document
+from tidegate.configuration.schemas import Subjects
 
 ITEM = '{"type": "record", "name": "Item", "fields": [{"name": "id", "type": "long"}]}'
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "item", "type": "Item"}]}'

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from tidegate.cli.configuration.parts import Document
-from tidegate.cli.connectors.files import as_document
 from tidegate.clients.rest import Rest
 from tidegate.clients.worker import path_of
+from tidegate.configuration.parts import Document
 
-__all__ = ["Connectors"]
+__all__ = ["Connectors", "as_document"]
 
 _STATES: Final = ("PAUSED", "STOPPED")
 """Target states beside running."""
@@ -46,3 +45,9 @@ class Connectors:
                 self._rest.call("POST", "/connectors", document)
             else:
                 self._rest.call("PUT", path_of(name, "/config"), {**document["config"], "name": name})
+
+
+def as_document(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a connector's file: its class first, other keys in order."""
+    order = sorted((key for key in config if key != "name"), key=lambda key: (key != "connector.class", key))
+    return {"name": name, "config": {key: config[key] for key in order}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tidegate.cli.configuration.parts import Document
+from tidegate.configuration.parts import Document
 
 if TYPE_CHECKING:
     from registry.client import RegisteredSchema, RegistryClient

@@ -10,17 +10,17 @@ from typing import Any, Final
 
 import click
 
-from tidegate.cli.configuration.connector_part import Connectors
-from tidegate.cli.configuration.event_parts import event_parts
-from tidegate.cli.configuration.log_parts import Acls, Quotas, Topics
-from tidegate.cli.configuration.parts import Document, Part
-from tidegate.cli.configuration.schema_part import Subjects
 from tidegate.cli.connectors.files import file_of, write_connector
 from tidegate.cli.connectors.reach import rest_of
 from tidegate.cli.credentials import registry_client
 from tidegate.cli.events_client import client_of
 from tidegate.cli.kafka.client import client_config
 from tidegate.cli.options import address_of, data_option, done, done_option, json_option, print_json, print_table
+from tidegate.configuration.connectors import Connectors
+from tidegate.configuration.events import event_parts
+from tidegate.configuration.kafka import Acls, Quotas, Topics
+from tidegate.configuration.parts import Document, Part
+from tidegate.configuration.schemas import Subjects
 from tidegate.kit.errors import UsageError
 
 __all__ = ["export", "import_", "runs"]

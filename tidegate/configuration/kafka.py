@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tidegate.cli.configuration.parts import Document
-from tidegate.cli.kafka.client import with_admin
-from tidegate.clients.topics import is_internal
+from tidegate.clients.topics import is_internal, with_admin
+from tidegate.configuration.parts import Document
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig

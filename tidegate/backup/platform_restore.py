@@ -1,0 +1,179 @@
+"""Restores a backup to a platform: configuration, records, positions of groups, connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidegate.backup.restoring import (
+    check_target,
+    compare_records,
+    make_topics,
+    records_in,
+    restore_groups,
+    restore_records,
+    settle_topics,
+)
+from tidegate.backup.taking import READING
+from tidegate.clients.worker import change_offsets, path_of, states_of
+from tidegate.kit.errors import TidegateError
+from tidegate.kit.texts import counted
+
+if TYPE_CHECKING:
+    from broker.client.blocking import Admin
+    from tidegate.backup.manifest import Point
+    from tidegate.backup.restoring import Restored
+    from tidegate.backup.services import ProgressOf, Services
+    from tidegate.backup.store import BackupStore
+    from tidegate.configuration.parts import Document, Part
+
+__all__ = ["PlatformRestore"]
+
+
+class PlatformRestore:
+    """One run that restores a point to a platform. ``whole`` is false where only some topics are asked for: their records and positions.
+
+    ``goes_on`` is true where a later run writes more records to the same topics: connectors and users wait for the last run,
+    and so do the topics' configs, as a topic keeps everything until then. ``replaces`` is true where stopped connectors of the
+    target may be those of an earlier attempt: they get the configuration and offsets of the backup, and others of these names
+    are a problem.
+    """
+
+    def __init__(
+        self,
+        store: BackupStore,
+        point: Point,
+        services: Services,
+        *,
+        whole: bool,
+        progress_of: ProgressOf,
+        goes_on: bool = False,
+        replaces: bool = False,
+    ) -> None:
+        self._store, self._point, self._services, self._whole = store, point, services, whole
+        self._goes_on, self._replaces, self._progress_of = goes_on, replaces, progress_of
+        self._changes: list[list[str]] = []
+        self._problems: list[str] = []
+
+    def check(self, *, resume: bool) -> None:
+        """Raises UsageError where the topics of the target can't take the backup."""
+        check_target(self._services.admin, self._point, resume=resume)
+
+    def run(
+        self, *, resume: bool, replication_factor: int, compares: bool, starts: bool, execute: bool
+    ) -> dict[str, Any]:
+        """Restore with ``execute``, else only tell what would change. The result is the JSON of ``tidegate restore``."""
+        point, admin = self._point, self._services.admin
+        if admin.cluster_id() == point.cluster_id and not execute:
+            self._changes.append(["cluster", "this is the cluster that the backup is of"])
+        where = check_target(admin, point, resume=resume)
+        records = records_in(self._store, point)
+        self._changes.append(["topics", f"fill {counted(len(point.topics), 'topic')} with {records:,} records"])
+        parts = list(self._services.parts()) if self._whole else []
+        before = [part for part in parts if part.folder not in ("acls", "quotas")]
+        for part in before:
+            self._configure(part, execute=execute)
+        written = 0
+        groups = [
+            n
+            for n, offsets in (point.groups | point.share_groups).items()
+            if any(o["topic"] in point.topics for o in offsets)
+        ]
+        offsets: dict[str, dict[str, int]] = {}
+        if groups:
+            self._changes.append(["groups", f"set the positions of {', '.join(groups)}"])
+        if execute:
+            later = make_topics(admin, point, replication_factor)
+            where = check_target(
+                admin, point, resume=resume
+            )  # topics of events begin where their service has them begin
+            written = self._records(where, compares=compares)
+            # Until a repeated attempt has succeeded, a topic keeps all that this one has copied.
+            if not self._goes_on and not (self._replaces and self._problems):
+                settle_topics(admin, later)
+            offsets = self._groups(admin, where, groups)
+        for part in parts:
+            if part not in before:
+                self._configure(part, execute=execute)
+        if self._whole and not self._goes_on:
+            self._connectors(starts=starts and not self._problems, execute=execute)
+            if point.scram_users:
+                users = ", ".join(sorted(point.scram_users))
+                self._changes.append(
+                    ["users", f"passwords are not in a backup: `tidegate scram set` gives them to {users}"]
+                )
+        return {
+            "id": point.id,
+            "executed": execute,
+            "written": written,
+            "compared": execute and compares,
+            "groups": offsets,
+            "changes": self._changes,
+            "problems": self._problems,
+        }
+
+    def _configure(self, part: Part, *, execute: bool) -> None:
+        documents: dict[str, Document] = self._point.configuration.get(part.folder, {})
+        existing = part.read() if documents else {}
+        chosen = {}
+        for name, document in documents.items():
+            word = part.difference(document, existing.get(name))
+            if word.startswith("cannot"):
+                self._problems.append(f"{part.folder} {name}: {word}")
+            elif word:
+                self._changes.append([f"{part.folder} {name}", word])
+                chosen[name] = (document, existing.get(name))
+        if execute and chosen:
+            part.write(chosen)
+
+    def _records(self, where: dict[tuple[str, int], Restored], *, compares: bool) -> int:
+        from broker.client.blocking import BatchConsumer
+
+        config = self._services.config
+        with self._progress_of("writing") as progress:
+            written = restore_records(config, self._store, self._point, where, progress)
+        if compares:
+            with self._progress_of("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
+                self._problems += compare_records(consumer, self._store, self._point, where, progress)
+        return written
+
+    def _groups(
+        self, admin: Admin, where: dict[tuple[str, int], Restored], names: Sequence[str]
+    ) -> dict[str, dict[str, int]]:
+        offsets, problems = restore_groups(admin, self._store, self._point, where, names)
+        self._problems += problems
+        return offsets
+
+    def _connectors(self, *, starts: bool, execute: bool) -> None:
+        rest, documents = self._services.worker, self._point.configuration.get("connectors", {})
+        if rest is None:
+            if documents:
+                self._problems.append(
+                    f"{counted(len(documents), 'connector')} of the backup: there is no Connect worker"
+                )
+            return
+        existing = states_of(rest)
+        for name, document in documents.items():
+            there = existing.get(name)
+            if there is not None and not self._replaces:
+                self._changes.append([f"connectors {name}", "is there, and is left as it is"])
+                continue
+            if there not in (None, "STOPPED"):
+                self._problems.append(f"connectors {name}: it is {there} there: stop it there, or delete it")
+                continue
+            state = document.get("initial_state", "RUNNING")
+            ending = "RUNNING" if starts and state == "RUNNING" else "STOPPED"
+            self._changes.append([f"connectors {name}", f"{'change' if there else 'create'}, {ending.lower()}"])
+            if not execute:
+                continue
+            try:
+                if there is None:
+                    rest.call("POST", "/connectors", {**document, "initial_state": "STOPPED"})
+                else:
+                    rest.call("PUT", path_of(name, "/config"), document["config"])
+                if offsets := self._point.connector_offsets.get(name):
+                    change_offsets(rest, name, offsets)
+                if ending == "RUNNING":
+                    rest.call("PUT", path_of(name, "/resume"))
+            except TidegateError as error:
+                self._problems.append(f"connectors {name}: {error}")
