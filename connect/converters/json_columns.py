@@ -20,6 +20,7 @@ __all__ = ["common_envelope", "read_columns"]
 
 _PAYLOAD: Final = b'"payload":'
 _END: Final = b"}"
+_LINE_FEED, _CARRIAGE_RETURN, _BACKSLASH = b"\n\r\\"
 _SUSPECT_ESCAPES: Final = (rb"\ud", rb"\uD", rb"\u0000")
 """Readers differ on lone surrogates and NUL."""
 
@@ -44,6 +45,7 @@ def common_envelope(data: pa.Array) -> bytes | None:
 
 def read_columns(schema: Schema, rows: pa.Array, *, defaults: bool = True) -> pa.Array | None:
     """The column from JSON objects; None if they must be read one by one. ``rows`` are bytes without nulls."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import json
@@ -54,10 +56,10 @@ def read_columns(schema: Schema, rows: pa.Array, *, defaults: bool = True) -> pa
     if not len(rows) or not pc.all(objects).as_py():
         return None
     text = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows), b"\n")[0].as_buffer()
-    view = text.to_pybytes()
-    if b"\r" in view or view.count(b"\n") != len(rows) - 1:
+    view = np.frombuffer(text, np.uint8)
+    if np.count_nonzero(view == _LINE_FEED) != len(rows) - 1 or (view == _CARRIAGE_RETURN).any():
         return None  # a line break would end a row early
-    if rb"\u" in view and any(escape in view for escape in _SUSPECT_ESCAPES):
+    if (view == _BACKSLASH).any() and any(escape in text.to_pybytes() for escape in _SUSPECT_ESCAPES):
         return None
     explicit = pa.schema([pa.field(member.name, _storage(member.schema)) for member in schema.fields])
     options = json.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")

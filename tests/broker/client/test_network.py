@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import random
+import struct
 from uuid import uuid4
 
 import pytest
 from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import AIOKafkaConnection
+from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol
+from aiokafka.errors import KafkaConnectionError
 
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic
 from broker.client.errors import NotReachable
-from broker.client.network import ClientMeasures, client_measures
+from broker.client.network import ClientMeasures, _Frames, client_measures
 from tests.servers.tidegate_broker import TidegateBroker
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +31,8 @@ def test_the_private_names_are_there() -> None:
     assert (
         sends.index("self._writer.write(") < sends.index("self._writer.drain()") < sends.index("self._requests.append(")
     )
+    assert "reader = asyncio.StreamReader(" in inspect.getsource(AIOKafkaConnection.connect)
+    assert "self._handle_frame(resp)" in inspect.getsource(AIOKafkaConnection._read)
     assert "self._requests[0]" in inspect.getsource(AIOKafkaConnection._handle_frame)
 
 
@@ -74,3 +79,74 @@ async def test_a_client_that_cannot_connect_is_not_listed() -> None:
     with pytest.raises(NotReachable):
         await Admin(ClientConfig("127.0.0.1:1", {"client.id": name})).start()
     assert of(name) == []
+
+
+SMALL = 65_536
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1000, SMALL, 1 << 20])
+def test_answers_of_all_sizes_arrive_whole_however_they_are_cut(piece: int) -> None:
+    sizes = [0, 1, 5, SMALL - 5, SMALL - 4, SMALL - 3, 7, 3 * SMALL, 2, 0, SMALL] if piece > 1 else [0, 1, 70_000, 3]
+    answers = [random.Random(size).randbytes(size) for size in sizes]
+    stream = b"".join(struct.pack(">i", len(answer)) + answer for answer in answers)
+    connection = Connection()
+    frames = connection.frames()
+    at = 0
+    while at < len(stream):
+        buffer = frames.get_buffer(-1)
+        count = min(piece, len(buffer), len(stream) - at)
+        buffer[:count] = stream[at : at + count]
+        frames.buffer_updated(count)
+        at += count
+    assert connection.got == answers
+
+
+def test_what_follows_an_answer_that_closed_the_connection_is_left_out() -> None:
+    connection = Connection(answers=2)
+    frames = connection.frames()
+    stream = struct.pack(">i", 1) + b"a" + struct.pack(">i", 1) + b"b" + struct.pack(">i", 1) + b"c"
+    frames.get_buffer(-1)[: len(stream)] = stream
+    frames.buffer_updated(len(stream))
+    assert connection.got == [b"a", b"b"]
+
+
+def test_an_answer_of_a_negative_size_is_an_error() -> None:
+    frames = Connection().frames()
+    frames.get_buffer(-1)[:4] = struct.pack(">i", -1)
+    with pytest.raises(KafkaConnectionError, match="-1 bytes"):
+        frames.buffer_updated(4)
+
+
+class Connection:
+    """What ``_Frames`` sees of aiokafka's connection; it closes after so many answers."""
+
+    def __init__(self, answers: int = 100) -> None:
+        self.got: list[bytes] = []
+        self._answers = answers
+        self._writer = self.transport = self
+
+    def frames(self) -> _Frames:
+        self._protocol = _Plain()
+        _Frames.read(self)
+        assert isinstance(self._protocol, _Frames)
+        return self._protocol
+
+    def get_protocol(self) -> object:
+        return self._protocol
+
+    def set_protocol(self, protocol: object) -> None:
+        assert protocol is self._protocol
+
+    def connected(self) -> bool:
+        return len(self.got) < self._answers
+
+    def _handle_frame(self, answer: bytes | bytearray) -> None:
+        self.got.append(bytes(answer))
+
+
+class _Plain(AIOKafkaProtocol):
+    def __init__(self) -> None:
+        """Without a stream: nothing here reads one."""
+
+    def __del__(self, *_: object) -> None:
+        pass

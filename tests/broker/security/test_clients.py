@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from broker.client import ClientConfig
+from broker.client.blocking import BatchConsumer, BatchProducer
+from broker.client.columns import encode_batches
 from tests.broker.security.conftest import MECHANISMS, PASSWORD, USER, Doors, jaas_text, unsecured
 from tests.servers.process import wait_until
 from tidegate.cli import tidegate
@@ -170,3 +175,32 @@ def test_our_command_line_takes_the_settings_of_a_file(doors: Doors, topic: Call
     assert name in listed.output, listed.output
     wrong = runner.invoke(tidegate, ["topics", "list", *options, "--property", "sasl.mechanism=GSSAPI"])
     assert wrong.exit_code != 0
+
+
+@pytest.mark.parametrize("listener", ["SSL", "SASL_SSL"])
+def test_our_own_client_reads_answers_of_all_sizes_over_tls(
+    doors: Doors, topic: Callable[[], str], listener: str
+) -> None:
+    settings = {
+        "security.protocol": listener,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(doors.authority.certificate),
+    }
+    if listener == "SASL_SSL":
+        login = f"username={jaas_text(USER)} password={jaas_text(PASSWORD)}"
+        plain = f"org.apache.kafka.common.security.plain.PlainLoginModule required {login};"
+        settings |= {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain}
+    config, name = ClientConfig(doors.address(listener), settings), topic()
+    values = [random.Random(size).randbytes(size) for size in (1, 70_000, 3, 900_000, 65_536)]
+    with BatchProducer(config) as producer:
+        for value in values:
+            for made in encode_batches(None, pa.array([value])):
+                producer.send_batch(name, 0, made).result(60)
+    read: list[bytes] = []
+    with BatchConsumer(config) as consumer:
+        consumer.assign([(name, 0)])
+        consumer.seek_to_beginning()
+        while len(read) < len(values):
+            for fetched in consumer.fetch(5000):
+                read += fetched.columns().values.to_pylist()
+    assert read == values
