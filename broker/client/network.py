@@ -32,6 +32,8 @@ _PRODUCE, _FETCH, _COMMIT, _JOIN, _HEARTBEAT, _SYNC = 0, 1, 8, 11, 12, 14
 _FRAME: Final = struct.Struct(">i")
 """The length prefix of each answer."""
 _SMALL_BYTES: Final = 65_536
+_RESERVED_BYTES: Final = 16 << 20
+"""Memory that is made for an answer by its length prefix alone. A server of another protocol sends letters there, which are 1 GiB."""
 _DIGITS: Final = 3
 
 _living: weakref.WeakSet[ClientMeasures] = weakref.WeakSet()
@@ -298,7 +300,9 @@ class _Frames(AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
 
     connection: weakref.ref[AIOKafkaConnection]
     answer: bytearray | None
-    """A large answer that is arriving; small ones arrive in ``small``."""
+    """A large answer that is arriving, or its beginning; small ones arrive in ``small``."""
+    size: int
+    """Bytes of the large answer."""
     arriving: memoryview
     filled: int
     """Bytes that are in ``arriving``."""
@@ -312,7 +316,7 @@ class _Frames(AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
         frames.__class__ = cls
         frames.connection = weakref.ref(connection)
         frames.small = frames.arriving = memoryview(bytearray(_SMALL_BYTES))
-        frames.answer, frames.filled = None, 0
+        frames.answer, frames.size, frames.filled = None, 0, 0
         transport.set_protocol(frames)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -323,10 +327,12 @@ class _Frames(AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
         self.filled += count
         if self.answer is None:
             self._take_small()
-        elif self.filled == len(self.answer):
+        elif self.filled == self.size:
             answer, self.answer = self.answer, None
             self.arriving, self.filled = self.small, 0
             self._handle(answer)
+        elif self.filled == len(self.answer):
+            self._begin_large(self.size, self.arriving)
 
     def _take_small(self) -> None:
         at = 0
@@ -347,7 +353,7 @@ class _Frames(AIOKafkaProtocol, asyncio.BufferedProtocol):  # type: ignore[misc]
         self.filled = len(left)
 
     def _begin_large(self, size: int, beginning: memoryview) -> None:
-        self.answer = bytearray(size)
+        self.answer, self.size = bytearray(min(size, max(_RESERVED_BYTES, 2 * len(beginning)))), size
         self.arriving, self.filled = memoryview(self.answer), len(beginning)
         self.arriving[: self.filled] = beginning
 

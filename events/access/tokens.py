@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tidegate.kit.errors import UsageError
-from tidegate.kit.files import write_whole
+from tidegate.kit.files import folder_lock, write_whole
 
 __all__ = ["FOREVER_MS", "Kind", "Token", "Tokens", "client_mark"]
 
@@ -204,10 +204,11 @@ def _decode(text: str) -> bytes:
 
 def _own_key(path: Path) -> bytes:
     """The signing key, created on first start and readable only by the owner."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    made = secrets.token_bytes(32)
-    write_whole(path, made, mode=0o600)
-    return made
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with folder_lock(path.parent):  # two servers that start at once must sign with one key
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            made = secrets.token_bytes(32)
+            write_whole(path, made, mode=0o600)
+            return made

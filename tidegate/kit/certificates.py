@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tidegate.kit.files import write_whole
+from tidegate.kit.files import folder_lock, write_whole
 from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ def certificates(directory: Path, hosts: Iterable[str]) -> TlsFiles:
     files = TlsFiles(directory / "server.pem", directory / "server.key")
     if not _serves(files, directory, names):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        authority, key = _authority(directory)
-        _make_server(files, names, authority, key)
+        with folder_lock(directory):  # two servers that start at once would mix their files
+            if not _serves(files, directory, names):
+                authority, key = _authority(directory)
+                _make_server(files, names, authority, key)
     return files
 
 

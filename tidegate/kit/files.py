@@ -1,14 +1,16 @@
-"""Private folders, and files that are replaced atomically: a reader sees the old or the new content, never a part."""
+"""Private folders, their locks, and files that are replaced atomically: a reader sees the old or the new content, never a part."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tidegate.kit.errors import UsageError
 
-__all__ = ["make_folder", "write_whole"]
+__all__ = ["folder_lock", "make_folder", "write_whole"]
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o666, durable: bool = False) -> None:
@@ -41,3 +43,17 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise UsageError(f"cannot make the folder {path}: {error.strerror}") from error
     return path
+
+
+@contextlib.contextmanager
+def folder_lock(path: Path) -> Iterator[None]:
+    """Let one process at a time into the block, of those that name the same folder. The lock ends with its process.
+
+    Raises OSError if the folder can't be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

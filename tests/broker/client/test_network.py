@@ -12,7 +12,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol
 from aiokafka.errors import KafkaConnectionError
 
-from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic
+from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, network
 from broker.client.errors import NotReachable
 from broker.client.network import ClientMeasures, _Frames, client_measures
 from tests.servers.tidegate_broker import TidegateBroker
@@ -84,8 +84,12 @@ async def test_a_client_that_cannot_connect_is_not_listed() -> None:
 SMALL = 65_536
 
 
+@pytest.mark.parametrize("reserved", [16 << 20, SMALL])
 @pytest.mark.parametrize("piece", [1, 3, 1000, SMALL, 1 << 20])
-def test_answers_of_all_sizes_arrive_whole_however_they_are_cut(piece: int) -> None:
+def test_answers_of_all_sizes_arrive_whole_however_they_are_cut(
+    piece: int, reserved: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "_RESERVED_BYTES", reserved)
     sizes = [0, 1, 5, SMALL - 5, SMALL - 4, SMALL - 3, 7, 3 * SMALL, 2, 0, SMALL] if piece > 1 else [0, 1, 70_000, 3]
     answers = [random.Random(size).randbytes(size) for size in sizes]
     stream = b"".join(struct.pack(">i", len(answer)) + answer for answer in answers)
@@ -117,8 +121,16 @@ def test_an_answer_of_a_negative_size_is_an_error() -> None:
         frames.buffer_updated(4)
 
 
+def test_the_answer_of_another_protocol_takes_little_memory() -> None:
+    frames = Connection().frames()
+    answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    frames.get_buffer(-1)[: len(answer)] = answer
+    frames.buffer_updated(len(answer))
+    assert frames.size > 1 << 30 and len(frames.get_buffer(-1)) < 16 << 20
+
+
 class Connection:
-    """What ``_Frames`` sees of aiokafka's connection; it closes after so many answers."""
+    """The parts of aiokafka's connection that ``_Frames`` uses; it closes after so many answers."""
 
     def __init__(self, answers: int = 100) -> None:
         self.got: list[bytes] = []

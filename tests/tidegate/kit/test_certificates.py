@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -59,3 +61,12 @@ def test_files_left_by_a_kill_are_recreated(tmp_path: Path, name: str, content: 
         file.write_bytes((tmp_path / "other" / name).read_bytes())
     files = certificates(tmp_path / "tls", [])
     shake_hands(files, tmp_path / "tls" / CA_FILE, "localhost")
+
+
+def test_servers_that_start_at_once_on_one_folder_have_one_certificate(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from tidegate.kit.certificates import certificates; certificates(Path(sys.argv[1]), [])"
+    servers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
+    assert [server.wait(60) for server in servers] == [0, 0, 0, 0]
+    before = (tmp_path / CA_FILE).read_bytes()
+    shake_hands(certificates(tmp_path, []), tmp_path / CA_FILE, "localhost")
+    assert (tmp_path / CA_FILE).read_bytes() == before
