@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
-import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tidegate.kit.certificates as made_certificates
 from tidegate.kit.certificates import CA_FILE, TlsFiles, certificates
 
 
@@ -63,10 +64,23 @@ def test_files_left_by_a_kill_are_recreated(tmp_path: Path, name: str, content: 
     shake_hands(files, tmp_path / "tls" / CA_FILE, "localhost")
 
 
-def test_servers_that_start_at_once_on_one_folder_have_one_certificate(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from tidegate.kit.certificates import certificates; certificates(Path(sys.argv[1]), [])"
-    servers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
-    assert [server.wait(60) for server in servers] == [0, 0, 0, 0]
-    before = (tmp_path / CA_FILE).read_bytes()
+def test_servers_that_start_at_once_on_one_folder_have_one_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_make_one, made = threading.Barrier(2), []
+    authority = made_certificates._authority
+
+    def slowly(directory: Path) -> Any:
+        made.append(directory)
+        with suppress(threading.BrokenBarrierError):  # the other one waits for the lock
+            both_make_one.wait(1)
+        return authority(directory)
+
+    monkeypatch.setattr(made_certificates, "_authority", slowly)
+    servers = [threading.Thread(target=certificates, args=(tmp_path, [])) for _ in range(2)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join(60)
+    assert made == [tmp_path]
     shake_hands(certificates(tmp_path, []), tmp_path / CA_FILE, "localhost")
-    assert (tmp_path / CA_FILE).read_bytes() == before
