@@ -24,6 +24,7 @@ from broker.handlers.fetch import fetch
 from broker.log.partition import PartitionLog
 from broker.protocol.fetch import FetchPartition, FetchRequest, FetchResponse
 from broker.protocol.records import Record, encode_batch
+from broker.steps import run_through
 from tests.support import broker as support
 from tidegate.kit.config import parse
 
@@ -145,11 +146,11 @@ def test_an_error_is_told_each_time_and_its_end_too(tmp_path: Path) -> None:
         assert await consumer.fetch({0: 0, 7: 0, 1: 5}) == [0, 7, 1]
         assert [consumer.told[index][0] for index in (0, 7, 1)] == [0, 3, 1]
         assert await consumer.fetch() == [7, 1]
-        broker.topics.grow("t", 8)
+        run_through(broker.metadata.grow_topic("t", 8))
         assert await consumer.fetch({1: 0}) == [7, 1]
         assert [consumer.told[index][0] for index in (7, 1)] == [0, 0]
         assert await consumer.fetch() == []
-        broker.topics.delete("t", broker.partitions, broker.groups)
+        run_through(broker.topics.delete([broker.topics.find("t")], broker.partitions, broker.groups))
         assert sorted(await consumer.fetch()) == [0, 1, 7]
         broker.topics.create("t", partitions=4)
         assert sorted(await consumer.fetch()) == [0, 1, 7]

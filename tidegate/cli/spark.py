@@ -18,7 +18,7 @@ import click
 from tidegate.cli.connectors.files import read_connector
 from tidegate.cli.credentials import registry_properties
 from tidegate.cli.kafka.client import client_config, kafka_options
-from tidegate.cli.options import json_option, print_json
+from tidegate.cli.options import done, done_option, json_option, print_json
 from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 
@@ -77,6 +77,7 @@ def pack(file: Path, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--registry", metavar="URL", help="The registry that knows the schemas.")
 @kafka_options
+@done_option
 def pipeline(
     file: Path,
     folder: Path,
@@ -105,7 +106,7 @@ def pipeline(
     for path, text in texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, text)
-        click.echo(folder / path)
+        done(str(folder / path), file=str(folder / path))
 
 
 def _requirements(root: str) -> set[str]:
