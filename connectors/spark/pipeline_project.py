@@ -17,6 +17,33 @@ __all__ = ["project_of"]
 
 _FIELDS: Final = ("avro", "protobuf", "json-schema", "json")
 """Formats whose values have fields."""
+_CARRIED: Final = frozenset(
+    {
+        "connector.class",
+        "name",
+        "spark.checkpoint.path",
+        "spark.idle.timeout.ms",
+        "spark.lookup.topics",
+        "spark.master",
+        "spark.mode",
+        "spark.output.key.columns",
+        "spark.output.key.format",
+        "spark.output.topic",
+        "spark.output.value.format",
+        "spark.sql",
+        "spark.starting.offsets",
+        "spark.trigger.interval.ms",
+        "spark.value.format",
+        "spark.value.message",
+        "spark.value.schema",
+        "spark.warm.start",
+        "spark.watermark.column",
+        "spark.watermark.delay",
+        "tasks.max",
+        "topics",
+    }
+)
+"""Keys that are in the project, or that say when and where the connector's own jobs run; keys of Spark and of schedules beside them."""
 _CLASSES: Final = ("SparkTransform", "tidegate.spark.SparkTransformConnector", "SparkTransformConnector")
 _TABLE: Final = '''
 def table_of(topic):
@@ -41,7 +68,7 @@ def project_of(name: str, given: Mapping[str, str], kafka: Mapping[str, str], re
     own = {key: value for key, value in given.items() if key.startswith("spark.")}
     config = parse(SparkTransformConfig, own)
     topics = [topic.strip() for topic in given.get("topics", "").split(",") if topic.strip()]
-    _require(name, config, topics)
+    _require(name, given, config, topics)
     assert config.sql is not None
     lookups = config.lookup_topics
     views = {topic: re.sub(r"\W", "_", topic) for topic in [*topics, *lookups]}
@@ -89,7 +116,7 @@ def project_of(name: str, given: Mapping[str, str], kafka: Mapping[str, str], re
     return {"spark-pipeline.yml": _spec(name, config), f"transformations/{flow}.py": "\n".join(parts)}
 
 
-def _require(name: str, config: SparkTransformConfig, topics: Sequence[str]) -> None:
+def _require(name: str, given: Mapping[str, str], config: SparkTransformConfig, topics: Sequence[str]) -> None:
     """Raises UsageError for what a project has nothing like."""
     reasons = {
         "spark.mode": config.run_mode == "batch" and "is batch, and a flow of a project is a stream: set available-now",
@@ -106,6 +133,9 @@ def _require(name: str, config: SparkTransformConfig, topics: Sequence[str]) -> 
         and len(topics) > 1
         and f"is set, and there are {len(topics)} topics: a project says for each view whether it has the column",
     }  # fmt: skip
+    for key in given:
+        if key not in _CARRIED and not key.startswith(("spark.conf.", "job.")):
+            reasons.setdefault(key, "is set, and a project has nothing like it: leave it out")
     for key, reason in reasons.items():
         if reason:
             raise UsageError(f"the connector {name} can't become a project: {key} {reason}")

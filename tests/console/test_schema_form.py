@@ -25,3 +25,10 @@ def test_the_example_of_a_field_is_a_value_of_it(kind, logical):
 @pytest.mark.parametrize("type_", ["string", "long", {"type": "long", "logicalType": "timestamp-nanos"}])
 def test_plain_fields_have_no_example(type_):
     assert [field.example for field in form_fields({"fields": [{"name": "f", "type": type_}]})] == [""]
+
+
+def test_a_union_of_several_types_is_given_as_json():
+    moment = {"type": "long", "logicalType": "timestamp-millis"}
+    (field,) = form_fields({"fields": [{"name": "f", "type": ["null", moment, "string"]}]})
+    assert (field.kind, field.is_required) == ("json", False)
+    assert form_value([field], {PREFIX + "f": '"text"'}) == {"f": "text"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidegate.backup.restoring import (
@@ -21,7 +21,7 @@ from tidegate.kit.texts import counted
 
 if TYPE_CHECKING:
     from broker.client.blocking import Admin
-    from tidegate.backup.manifest import Point
+    from tidegate.backup.manifest import Point, Topic
     from tidegate.backup.restoring import Restored
     from tidegate.backup.services import ProgressOf, Services
     from tidegate.backup.store import BackupStore
@@ -154,6 +154,9 @@ class PlatformRestore:
             return
         existing = states_of(rest)
         for name, document in documents.items():
+            if reason := _bound_reason(document["config"], self._point):
+                self._problems.append(f"connectors {name}: {reason}")
+                continue
             there = existing.get(name)
             if there is not None and not self._replaces:
                 self._changes.append([f"connectors {name}", "is there, and is left as it is"])
@@ -177,3 +180,34 @@ class PlatformRestore:
                     rest.call("PUT", path_of(name, "/resume"))
             except TidegateError as error:
                 self._problems.append(f"connectors {name}: {error}")
+
+
+def _bound_reason(config: Mapping[str, Any], point: Point) -> str:
+    """Why a connector of Spark can't go on in another cluster: it keeps offsets, or addresses, where no worker sees them. Empty
+    for one that can.
+    """
+    if "spark.pipeline.spec" in config:
+        return (
+            "its project names the brokers itself, and keeps offsets. Delete it here, and create it there once the project's "
+            "options name the new platform"
+        )
+    if not config.get("spark.checkpoint.path"):
+        return ""
+    topics = (
+        [name.strip() for name in str(config.get("topics", "")).split(",")] if config.get("topics") else point.topics
+    )
+    renumbered = [name for name in topics if name in point.topics and not _keeps_offsets(point.topics[name])]
+    if not renumbered:
+        return ""
+    return (
+        f"its spark.checkpoint.path has offsets of {', '.join(renumbered)}, whose records get other offsets. Delete it here, "
+        "and create it there with a new spark.checkpoint.path"
+    )
+
+
+def _keeps_offsets(topic: Topic) -> bool:
+    """Whether records that are written anew from offset 0 on get the offsets that they had: none is missing before or between them."""
+    return all(
+        partition.start == 0 and all(file.records == file.next_offset - file.first_offset for file in partition.files)
+        for partition in topic.partitions
+    )

@@ -96,7 +96,7 @@ def _kind(avro: Any, logical: str, of_event: str) -> Literal["boolean", "enum", 
         return "enum"
     if avro == "string" or of_event in ("Date", "DateTime") or text_example(logical) is not None:
         return "text"
-    return "number" if avro in _NUMBERS or logical == "decimal" else "json"
+    return "number" if logical == "decimal" or (isinstance(avro, str) and avro in _NUMBERS) else "json"
 
 
 def _shown(type_: Any, avro: Any) -> str:

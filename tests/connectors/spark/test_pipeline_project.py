@@ -40,6 +40,10 @@ def test_a_project_has_the_views_the_query_and_the_sink() -> None:
         ({"spark.output.topic": None, "spark.output.path": "/out"}, "spark.output.topic is missing"),
         ({"spark.output.exactly.once": "true"}, "spark.output.exactly.once is true"),
         ({"topics": "shop.sales,more"}, "there are 2 topics"),
+        ({"transforms": "drop"}, "transforms is set, and a project has nothing like it"),
+        ({"errors.tolerance": "all"}, "errors.tolerance is set"),
+        ({"spark.max.offsets.per.trigger": "10"}, "spark.max.offsets.per.trigger is set"),
+        ({"spark.output.kee.columns": "at"}, "spark.output.kee.columns is set"),
     ],
 )
 def test_what_a_project_has_nothing_like_is_refused_by_its_key(given: dict[str, str | None], words: str) -> None:
