@@ -27,7 +27,11 @@ _NEEDED: Final = ("grpc", "grpc_status", "google.rpc", "pandas", "yaml", "zstand
 """The packages that ``pyspark[pipelines]`` brings."""
 _TOLD: Final = re.compile(r"^\d{4}-\d\d-\d\d \S+: (.+)$")
 """A line of ``spark-pipelines`` about the run."""
-_FAILED: Final = re.compile(r"^(?:(?:[\w.]+\.)?\w*(?:Exception|Error): |.*\bFAILED\b)")
+_FAILED: Final = re.compile(r"^(?:(?:[\w.]+\.)?\w*(?:Exception|Error): |[a-z]\w*(?:\.\w+)*\.[A-Z]\w+: |.*\bFAILED\b)")
+"""A line with the class of an error, also one without such an ending (``broker.errors.UnknownTopicOrPartition``), or a flow's end."""
+_GOES_ON: Final = ("Traceback (most recent call last):", "terminated with:")
+"""Ends of lines whose error is told in those that follow."""
+_PORT_TAKEN: Final = "java.net.BindException"
 _MOST_WORDS: Final = 2000
 _GRACE_S: Final = 5
 
@@ -93,6 +97,10 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
             raise ConnectError("the run of the pipeline was cancelled")
         if status < 0 or status == 128 + signal.SIGKILL:
             raise RetriableConnectError("spark-pipelines was killed")
+        if status and any(_PORT_TAKEN in line for line in lines):
+            raise RetriableConnectError(
+                "another Spark Connect server has the port, 15002 by default: its run has to end first"
+            )
         if status:
             raise ConnectError(f"the pipeline failed: {_words(lines)}")
         return told
@@ -152,7 +160,7 @@ def _kill(process: subprocess.Popen[str], number: signal.Signals) -> None:
 
 def _words(lines: Sequence[str]) -> str:
     """The words about the failure: the last of the lines that name an error, else the last line."""
-    errors = [line.strip() for line in lines if _FAILED.match(line.strip())]
+    errors = [line.strip() for line in lines if _FAILED.match(line.strip()) and not line.rstrip().endswith(_GOES_ON)]
     if told := [found[1] for line in errors if (found := _TOLD.match(line))]:
         errors = [*told, *errors[-1:]]
     said = [line.strip() for line in lines if line.strip()]

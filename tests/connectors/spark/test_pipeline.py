@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from connectors.spark.pipeline import SparkPipelineConnector
+from connectors.spark.pipeline import SparkPipelineConnector, _words
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.pipeline_project import project_of
 from tests.servers.process import wait_until
@@ -108,3 +108,19 @@ def read(servers: str, topic: str) -> list[Any]:
         values.append(json.loads(message.value()))
     consumer.close()
     return values
+
+
+def test_the_cause_of_a_failure_is_told_and_not_the_line_before_it() -> None:
+    lines = [
+        "pyspark.errors.exceptions.connect.SparkConnectGrpcException: <_InactiveRpcError of RPC that terminated with:",
+        "\tstatus = StatusCode.INTERNAL",
+        "org.apache.spark.sql.AnalysisException: Failed to create a data source: Traceback (most recent call last):",
+        '  File "/srv/broker/client/cluster.py", line 34, in check',
+        "broker.errors.UnknownTopicOrPartition: topic totals: This broker has no such topic or partition.",
+        " SQLSTATE: 38000",
+    ]
+    assert (
+        _words(lines)
+        == "broker.errors.UnknownTopicOrPartition: topic totals: This broker has no such topic or partition."
+    )
+    assert _words(["nothing", "that names an error"]) == "that names an error"
