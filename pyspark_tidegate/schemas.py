@@ -9,6 +9,7 @@ from pyspark_tidegate.columns import Side
 from pyspark_tidegate.offsets import config_of, selected
 from pyspark_tidegate.options import Options
 from registry.client import NotFound, RegistryClient
+from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
 
 __all__ = ["sides"]
@@ -45,10 +46,13 @@ def _newest(options: Options, topics: list[str], side: str, type_: str) -> tuple
         try:
             schemas = {topic: client.version(f"{topic}-{side}") for topic in topics}
         except NotFound as error:
-            missing = next(topic for topic in topics if f"{topic}-{side}" not in client.subjects())
+            known = client.subjects()
+            missing = next(topic for topic in topics if f"{topic}-{side}" not in known)
+            near = nearest_name(f"{missing}-{side}", known)
+            hint = f"; is the topic {near.removesuffix(f'-{side}')} meant?" if near else ""
             raise UsageError(
                 f"the registry has no subject {missing}-{side}: give the schema of {missing} as the option {side}.schema, or "
-                f"{side}.format=binary"
+                f"{side}.format=binary{hint}"
             ) from error
         for topic, schema in schemas.items():
             if schema.schema_type != type_:

@@ -87,7 +87,7 @@ def run(folder: Path, *, database_url: str | None, keep: bool, console: Console)
         console.rule("[bold]What moved where")
         ledger.show(console)
         ledger.require_agreement()
-        console.print(f"\nevery count agrees; {time.monotonic() - began:.0f} s in all")
+        console.print(f"\nevery count agrees; {time.monotonic() - began:.0f} s in all. Parquet: {demo.output}")
         if keep:
             _tell_addresses(demo)
 
@@ -337,4 +337,4 @@ def _tell_addresses(demo: Demo) -> None:
     demo.console.print("\nThe platform stays up:")
     for name, address in demo.state.addresses.items():
         demo.console.print(f"  {name:<16} {address}")
-    demo.console.print(f"Parquet: {demo.output}\nStop it with: tidegate down --data {demo.folder / 'platform'}")
+    demo.console.print(f"Stop it with: tidegate down --data {demo.folder / 'platform'}")
