@@ -87,12 +87,15 @@ def kafka_tool(
 
 
 class KafkaBroker:
-    """One broker that is its own controller, with everything under ``directory``. ``settings`` are server.properties."""
+    """One broker that is its own controller, with everything under ``directory``.
+
+    ``settings`` are server.properties; with None a key has Kafka's default.
+    """
 
     def __init__(
         self,
         directory: Path,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | None] | None = None,
         *,
         heap: str = "512M",
         jvm: Sequence[str] = _JVM,
@@ -101,7 +104,8 @@ class KafkaBroker:
         self.port, controller = free_ports(2)
         self._properties = directory / "server.properties"
         directory.mkdir(parents=True, exist_ok=True)
-        _write_properties(self._properties, {**_broker_settings(directory, self.port, controller), **(settings or {})})
+        given = {**_broker_settings(directory, self.port, controller), **(settings or {})}
+        _write_properties(self._properties, {key: value for key, value in given.items() if value is not None})
         self.process = ServerProcess(
             "Apache Kafka",
             [*_command("kafka.Kafka", heap=heap, log_level="INFO", jvm=jvm), str(self._properties)],

@@ -23,6 +23,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "a key of this test",
+    "log.initial.task.delay.ms": None,  # a key of Kafka's own tests, which is described where it is set
 }
 """Settings of both brokers, besides those of every KafkaBroker."""
 APIS = sorted({scenario.api for scenario in SCENARIOS})
