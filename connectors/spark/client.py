@@ -24,7 +24,7 @@ from connectors.spark.job import RECORD_CLASSES, WARM, Job
 from connectors.spark.load import Load
 from tidegate.kit.logs import get_logger
 
-__all__ = ["Cancelled", "SparkDriver", "tell"]
+__all__ = ["Cancelled", "SparkDriver", "cancelling", "tell"]
 
 logger = get_logger(__name__)
 
@@ -214,30 +214,42 @@ class SparkDriver:
             self._folder.cleanup()
             self._folder = None
 
-    @contextlib.contextmanager
-    def _cancelling(self) -> Iterator[None]:
+    def _cancelling(self) -> contextlib.AbstractContextManager[None]:
         """While a job runs: SIGTERM to the driver when asked to stop, SIGKILL when that does not help in time."""
-        ended = threading.Event()
 
-        def watch() -> None:
-            while not ended.wait(0.1):
-                process = self._process
-                if self._stopping.is_set() and process is not None:
-                    process.terminate()
-                    try:
-                        process.wait(_CANCEL_GRACE_S)
-                    except subprocess.TimeoutExpired:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.killpg(process.pid, 9)
-                    return
+        def cancel(_: threading.Event) -> bool:
+            process = self._process
+            if process is None:
+                return False
+            process.terminate()
+            try:
+                process.wait(_CANCEL_GRACE_S)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, 9)
+            return True
 
-        watcher = threading.Thread(target=watch, name="spark canceller", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
+        return cancelling(self._stopping, cancel)
+
+
+@contextlib.contextmanager
+def cancelling(stopping: threading.Event, cancel: Callable[[threading.Event], bool]) -> Iterator[None]:
+    """While the block lasts: once ``stopping`` is set, call ``cancel`` in a thread until it returns True. Its argument is set when the
+    block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            if stopping.is_set() and cancel(ended):
+                return
+
+    watcher = threading.Thread(target=watch, name="spark canceller", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def tell(context: JobTaskContext | SourceJobTaskContext, said: Mapping[str, Any]) -> None:

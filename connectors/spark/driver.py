@@ -200,7 +200,7 @@ def _session(job: Job | Load) -> SparkSession:
     if isinstance(job, Job) and job.stream is not None and job.function:
         defaults["spark.sql.streaming.stateStore.providerClass"] = _ROCKSDB
     defaults |= writing.session_settings(job)
-    # What a session is built with stands in the command line of its JVM, where everybody on the machine reads it.
+    # From a file: the settings of a session's builder stand in the command line of its JVM, where everybody on the machine reads them.
     file = write_properties(Path("spark.conf"), job.conf)
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(file))} {given}"

@@ -10,11 +10,13 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from connect.api import ConnectError, JobTask, OffsetRange, Problem, RetriableConnectError, SinkConnector, get_logger
+from connectors.spark.client import cancelling
 from connectors.spark.java import environment, find_java
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.properties_file import write_properties
@@ -77,12 +79,19 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
         )
         self._process = process
         assert process.stdout is not None
-        lines: list[str] = []
+
+        def end(ended: threading.Event) -> bool:
+            _kill(process, signal.SIGTERM)
+            if not ended.wait(_GRACE_S):
+                _kill(process, signal.SIGKILL)
+            return True
+
+        lines: deque[str] = deque(maxlen=201)
         told = ""
         try:
-            with self._stopped(process):
+            with cancelling(self.context.stopping, end):
                 for line in process.stdout:
-                    lines = [*lines[-200:], line.rstrip()]
+                    lines.append(line.rstrip())
                     if (found := _TOLD.match(line)) is not None:
                         told = found[1].strip()
                         logger.info("pipeline", connector=self.context.connector, told=told)
@@ -104,27 +113,6 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
         if status:
             raise ConnectError(f"the pipeline failed: {_words(lines)}")
         return told
-
-    @contextlib.contextmanager
-    def _stopped(self, process: subprocess.Popen[str]) -> Iterator[None]:
-        """While a run lasts: end it when the task is asked to stop."""
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(0.2):
-                if self.context.stopping.is_set():
-                    _kill(process, signal.SIGTERM)
-                    if not ended.wait(_GRACE_S):
-                        _kill(process, signal.SIGKILL)
-                    return
-
-        watcher = threading.Thread(target=watch, name="pipeline canceller", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
 
 
 class SparkPipelineConnector(SinkConnector[SparkPipelineConfig]):
@@ -158,7 +146,7 @@ def _kill(process: subprocess.Popen[str], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _words(lines: Sequence[str]) -> str:
+def _words(lines: Collection[str]) -> str:
     """The words about the failure: the last of the lines that name an error, else the last line."""
     errors = [line.strip() for line in lines if _FAILED.match(line.strip()) and not line.rstrip().endswith(_GOES_ON)]
     if told := [found[1] for line in errors if (found := _TOLD.match(line))]:

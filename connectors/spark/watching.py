@@ -14,9 +14,11 @@ __all__ = ["watch"]
 
 
 def watch(spark: SparkSession, ended: threading.Event, tell: Callable[..., None]) -> None:
-    """Tell twice a second until ``ended`` is set, where it has changed, how many of the active stages' tasks are done (``done``, ``total``,
-    ``unit``), what the stages are (``note``, ``parts``), how long they take yet if their tasks are alike (``seconds_left``), and where
-    Spark's own page is, if it has one."""
+    """Look at the active stages twice a second until ``ended`` is set, and tell what has changed.
+
+    ``done``, ``total`` and ``unit`` count their tasks, ``note`` and ``parts`` name the stages, and ``seconds_left`` holds if their tasks
+    are alike. The note has the address of Spark's own page, if there is one.
+    """
     tracker, page = spark.sparkContext.statusTracker(), spark.sparkContext.uiWebUrl
     said, began_s, of_stages = None, 0.0, frozenset[int]()
     while not ended.wait(0.5):

@@ -54,6 +54,8 @@ class PlatformRestore:
         self._goes_on, self._replaces, self._progress_of = goes_on, replaces, progress_of
         self._changes: list[list[str]] = []
         self._problems: list[str] = []
+        self._bound: set[str] = set()
+        """Connectors that can't go on in the target."""
 
     def check(self, *, resume: bool) -> None:
         """Raises UsageError where the topics of the target can't take the backup."""
@@ -67,6 +69,7 @@ class PlatformRestore:
         if admin.cluster_id() == point.cluster_id and not execute:
             self._changes.append(["cluster", "this is the cluster that the backup is of"])
         where = check_target(admin, point, resume=resume)
+        self._find_bound()
         records = records_in(self._store, point)
         self._changes.append(["topics", f"fill {counted(len(point.topics), 'topic')} with {records:,} records"])
         parts = list(self._services.parts()) if self._whole else []
@@ -96,7 +99,7 @@ class PlatformRestore:
             if part not in before:
                 self._configure(part, execute=execute)
         if self._whole and not self._goes_on:
-            self._connectors(starts=starts and not self._problems, execute=execute)
+            self._connectors(starts=starts and len(self._problems) == len(self._bound), execute=execute)
             if point.scram_users:
                 users = ", ".join(sorted(point.scram_users))
                 self._changes.append(
@@ -144,6 +147,17 @@ class PlatformRestore:
         self._problems += problems
         return offsets
 
+    def _find_bound(self) -> None:
+        """Before anything is changed: a move is refused while the connectors still run here, and topics keep all that was copied."""
+        rest, documents = self._services.worker, self._point.configuration.get("connectors", {})
+        if rest is None or not self._whole:
+            return
+        left_alone = set() if self._replaces else states_of(rest).keys()
+        for name, document in documents.items():
+            if name not in left_alone and (reason := _bound_reason(document["config"], self._point)):
+                self._bound.add(name)
+                self._problems.append(f"connectors {name}: {reason}")
+
     def _connectors(self, *, starts: bool, execute: bool) -> None:
         rest, documents = self._services.worker, self._point.configuration.get("connectors", {})
         if rest is None:
@@ -154,8 +168,7 @@ class PlatformRestore:
             return
         existing = states_of(rest)
         for name, document in documents.items():
-            if reason := _bound_reason(document["config"], self._point):
-                self._problems.append(f"connectors {name}: {reason}")
+            if name in self._bound:
                 continue
             there = existing.get(name)
             if there is not None and not self._replaces:

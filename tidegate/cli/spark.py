@@ -89,8 +89,8 @@ def pipeline(
 ) -> None:
     """Write the SparkTransform connector in FILE as a project of Spark Declarative Pipelines into FOLDER, for `spark-pipelines run`.
 
-    FOLDER gets spark-pipeline.yml and a module with the topics, the query and the target. What a project has nothing like
-    is refused by its key. Passwords are not written: add the options of a secured cluster to the module.
+    FOLDER gets spark-pipeline.yml and a module with the topics, the query and the target. A key that a
+    project has nothing like is refused by name. Passwords are not written: add the options of a secured cluster to the module.
 
     Example: tidegate spark pipeline sales-by-hour.json sales-by-hour
     """
