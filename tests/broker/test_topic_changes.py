@@ -27,7 +27,7 @@ def test_others_are_served_while_partitions_are_created_and_deleted(tidegate_bro
     for wide in (_MANY, 2 * _MANY, 4 * _MANY):
         served = []
         for changing in (
-            lambda: admin.create_topics([NewTopic("wide", wide, 1)]),  # noqa: B023 - called in this turn
+            lambda: admin.create_topics([NewTopic("wide", wide, 1)]),
             lambda: admin.delete_topics(["wide"]),
         ):
             results = changing()
