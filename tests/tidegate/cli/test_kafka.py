@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -235,6 +237,36 @@ def test_plain_json_is_written_as_it_stands(command: Command) -> None:
 def test_a_line_that_is_no_json_or_is_ambiguous_is_refused(command: Command, line: str, words: str) -> None:
     failed = command("produce", "refused", "--create", stdin=f"1\n{line}\n", fails=True)
     assert words in str(failed.exception) and isinstance(failed.exception, UsageError)
+
+
+def test_a_line_that_is_no_text_is_refused_and_raw_takes_it(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"1\r\n\xff\r\n3")
+    failed = command("produce", "no-text", "--create", "lines", fails=True)
+    assert "line 2 is not UTF-8 text (invalid start byte at byte 1)" in str(failed.exception)
+    command("produce", "no-text", "--create", "--raw", "lines")
+    assert [record.value for record in raw(command, "no-text")] == [b"1", b"\xff", b"3"]
+
+
+def test_lines_of_a_pipe_are_written_as_they_come(command: Command) -> None:
+    servers: str = command.servers  # type: ignore[attr-defined]
+    line = [sys.executable, "-m", "tidegate.cli", "produce", "piped", "--create", "--bootstrap-servers", servers]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producing:
+        assert producing.stdin is not None and producing.stderr is not None
+        try:
+            for part in (b'{"n": 1}\n{"n"', b": 2}\r\n"):
+                producing.stdin.write(part)
+                producing.stdin.flush()
+            until(lambda: producing.poll() is not None or "piped" in command("topics", "list").stdout)
+            assert [record.value for record in raw(command, "piped", 2)] == [b'{"n": 1}', b'{"n": 2}']
+            producing.stdin.write(b'{"n": 3}\n\nno JSON\n{"n": 4}')
+            producing.stdin.close()
+            assert (
+                b"line 5 is not JSON" in (told := producing.stderr.read())
+                and b"3 records before it are written" in told
+            )
+        finally:
+            producing.kill()
+    assert [record.value for record in raw(command, "piped")][2:] == [b'{"n": 3}']
 
 
 def raw(command: Command, topic: str, count: int = 3) -> list[KafkaRecord]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import click
 
@@ -34,8 +36,11 @@ _Encode: TypeAlias = Callable[[Any, str | None], bytes]
 """Takes a value, and its JSON as it stood in the line if that is known."""
 _Record: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]
 """Key, value, headers and partition."""
+_Lines: TypeAlias = Iterable[tuple[int, bytes]]
+"""Lines with their numbers, from 1. They may have their line ends."""
 _ALIKE: Final = 0.8
 """How alike a misspelt name is (difflib's ratio)."""
+_READ_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class _Form:
 
 @click.command()
 @click.argument("topic")
-@click.argument("file", type=click.File(), default="-")
+@click.argument("file", type=click.File("rb"), default="-")
 @click.option("--subject", help="Encode values as Avro with the newest schema of this subject (usually TOPIC-value).")
 @click.option("--key-subject", metavar="SUBJECT", help="Encode keys so, too (usually TOPIC-key).")
 @click.option("--key", help="The key of every record that brings none.")
@@ -75,7 +80,7 @@ class _Form:
 @kafka_options
 def produce(
     topic: str,
-    file: TextIO,
+    file: BinaryIO,
     subject: str | None,
     key_subject: str | None,
     key: str | None,
@@ -93,8 +98,8 @@ def produce(
 ) -> None:
     """Write lines to a topic: each the JSON of a value, or of an object of "value" with "key", "headers" or "partition".
 
-    Values are written as JSON, with --subject by a schema, with --raw as they are. It takes the lines
-    that `consume` prints, and ignores their "topic", "offset" and "timestamp". By a schema, a decimal is "12.50",
+    Values are written as JSON, with --subject by a schema, with --raw as they are. Lines of a pipe are written as they come.
+    It takes the lines that `consume` prints, and ignores their "topic", "offset" and "timestamp". By a schema, a decimal is "12.50",
     bytes are base64, dates and times as in "2026-11-25 10:30:00+00:00"; where a union has several types that a value
     fits, {"bytes": "AP8="} names one.
     """
@@ -120,13 +125,13 @@ def produce(
     compacted = topic if needs_key else None
     form = _Form(key, key_field, common, partition, raw, subject is not None, encode_key, encode_value, compacted)
     if file.seekable():  # a file: nothing is written if one of its lines is wrong
-        for _ in _encoded(file, form):
+        for _ in _encoded(enumerate(file, 1), form):
             pass
         file.seek(0)
     if create and not is_there:
         with_admin(config, lambda admin: admin.create_topics([NewTopic(topic, -1, -1)], exist_ok=True))
     try:
-        written = asyncio.run(_produce(config, topic, _encoded(file, form)))
+        written = asyncio.run(_produce(config, topic, file, form))
     except (ClusterAuthorizationFailed, TopicAuthorizationFailed) as error:
         raise type(error)(f"topic {topic}: {error}") from error
     if not is_there and (written or create):
@@ -171,8 +176,8 @@ def _of_subject(client: RegistryClient, subject: str) -> _Encode:
     return lambda value, _: encode(value)
 
 
-def _raw_line(line: str, _: str | None) -> bytes:
-    return line.encode()
+def _raw_line(line: bytes, _: str | None) -> bytes:
+    return line
 
 
 _PRINTED = frozenset({"topic", "offset", "timestamp"})
@@ -180,16 +185,21 @@ _PRINTED = frozenset({"topic", "offset", "timestamp"})
 _PARTS = frozenset({"key", "value", "headers", "partition"})
 
 
-def _messages(file: TextIO, form: _Form) -> Iterator[tuple[int, dict[str, Any], str | None]]:
+def _messages(lines: _Lines, form: _Form) -> Iterator[tuple[int, dict[str, Any], str | None]]:
     """The parts of each message, with its line number, and the line if that is the value."""
-    for number, line in enumerate(file, 1):
+    for number, data in lines:
         if form.raw:
-            yield number, {"value": line.removesuffix("\n")}, None
+            yield number, {"value": data.removesuffix(b"\n").removesuffix(b"\r")}, None
             continue
-        if not line.strip():
+        if not data.strip():
             continue
         try:
+            line = data.decode()
             message = parsed_json(line, constants=form.constants)
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"line {number} is not UTF-8 text ({error.reason} at byte {error.start + 1}); --raw takes lines as they are"
+            ) from error
         except json.JSONDecodeError as error:
             raise UsageError(f"line {number} is not JSON: {error}; --raw takes lines as they are") from error
         except ValueError as error:
@@ -198,10 +208,10 @@ def _messages(file: TextIO, form: _Form) -> Iterator[tuple[int, dict[str, Any], 
         yield (number, message, None) if whole else (number, {"value": message}, line.strip(" \t\r\n"))
 
 
-def _encoded(file: TextIO, form: _Form) -> Iterator[_Record]:
-    """The records of a file. Raises UsageError that names the line."""
+def _encoded(lines: _Lines, form: _Form) -> Iterator[_Record]:
+    """The records of lines. Raises UsageError that names the line."""
     common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
-    for number, message, line in _messages(file, form):
+    for number, message, line in _messages(lines, form):
         headers = _header_pairs(message.get("headers") or {}, number)
         partition = message.get("partition", form.partition)
         if partition is not None and (isinstance(partition, bool) or not isinstance(partition, int) or partition < 0):
@@ -253,30 +263,58 @@ def _named(part: str) -> Iterator[None]:
         raise UsageError(f"{part}: {error}") from error
 
 
-async def _produce(
-    config: ClientConfig,
-    topic: str,
-    records: Iterator[_Record],
-) -> int:
+async def _produce(config: ClientConfig, topic: str, file: BinaryIO, form: _Form) -> int:
     """Write the records; the number of them. An error in one of them says how many were written before."""
     from broker.client import BatchProducer
 
     wrong: UsageError | None = None
+    written = 0
     async with BatchProducer(config) as producer:
-        acks = []
-        while True:
-            try:
-                key, value, headers, partition = next(records)
-            except StopIteration:
-                break
-            except UsageError as error:  # what is wrong with a line, not what the broker refuses
-                wrong = error
-                break
-            acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
+        acks: deque[asyncio.Future[Any]] = deque()
+        try:
+            async for lines in _line_groups(file):
+                for key, value, headers, partition in _encoded(lines, form):
+                    acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
+                while acks and acks[0].done():
+                    await acks.popleft()
+                    written += 1
+        except UsageError as error:  # what is wrong with a line, not what the broker refuses
+            wrong = error
         await producer.flush()
         for ack in acks:
             await ack
+        written += len(acks)
     if wrong is not None:
-        before = f"{counted(len(acks), 'record')} before it {'is' if len(acks) == 1 else 'are'} written"
-        raise UsageError(f"{wrong}; {before if acks else 'nothing is written'}") from wrong
-    return len(acks)
+        before = f"{counted(written, 'record')} before it {'is' if written == 1 else 'are'} written"
+        raise UsageError(f"{wrong}; {before if written else 'nothing is written'}") from wrong
+    return written
+
+
+async def _line_groups(file: BinaryIO) -> AsyncIterator[_Lines]:
+    """All lines of a file at once. Those of a pipe or a terminal as they come, while the event loop sends those before."""
+    if file.seekable():
+        yield enumerate(file, 1)
+        return
+    number = 1
+    parts: list[bytes] = []  # of a line whose end is to come
+    while data := await _read(file.fileno()):
+        parts.append(data)
+        if b"\n" in data:
+            lines = b"".join(parts).split(b"\n")
+            parts = [lines.pop()]
+            yield enumerate(lines, number)
+            number += len(lines)
+    if rest := b"".join(parts):
+        yield enumerate([rest], number)
+
+
+async def _read(file: int) -> bytes:
+    """Read what there is, once there is some; empty at the end."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(file, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(file)
+    return os.read(file, _READ_BYTES)
