@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Final, Protocol
 
-from connect.api import ConnectError
+from connect.api import ConnectError, get_logger
 from connectors.files.lines import whole_lines
 
 __all__ = ["FileTail", "InputTail", "Tail"]
+
+logger = get_logger(__name__)
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 
@@ -38,19 +40,23 @@ class Tail(Protocol):
 class FileTail:
     """A file read from ``position`` on.
 
-    It need not exist yet. Once open it stays open, even if it is renamed or replaced.
+    It need not exist yet, which a log message says. Once open it stays open, even if it is renamed or replaced.
     """
 
     def __init__(self, path: Path, position: int) -> None:
         self.position: int | None = position
         self._path, self._at = path, position
         self._file: int | None = None
+        self._waits = False
 
     def read(self) -> bytes:
         """Raises ConnectError when the file has become shorter than the part already read, or cannot be read."""
         try:
             return self._read()
         except FileNotFoundError:
+            if not self._waits:
+                self._waits = True
+                logger.warning("the file is not there: waiting for it", file=str(self._path.absolute()))
             return b""
         except OSError as error:
             raise ConnectError(f"cannot read file {self._path}: {error.strerror}") from error

@@ -70,6 +70,8 @@ def test_two_topics_are_compared(tidegate_broker: Any, other: BrokerThread) -> N
     assert "3 keys differ: 99 keys in the first verified, 99 in the second verified" in text
     refused = CliRunner().invoke(tidegate, ["verify", "topics", *where, "--records"])
     assert "2 partitions" in str(refused.exception)
+    misspelt = CliRunner().invoke(tidegate, ["verify", "topics", "verifed", topic, "--bootstrap-servers", here])
+    assert "no such topic: verifed; did you mean verified?" in str(misspelt.exception)
 
 
 def test_records_are_compared_in_their_order(tidegate_broker: Any) -> None:

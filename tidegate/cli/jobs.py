@@ -79,7 +79,8 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     for told in progress:
         if job["runs"] and job["runs"][0]["state"] == "running":
             of = "" if told.get("total") is None else f" of {told['total']}"
-            click.echo(f"under way: {told.get('done')}{of} {told.get('unit', '')} {told.get('note', '')}".rstrip())
+            note = f": {told['note']}" if told.get("note") else ""
+            click.echo(f"under way: {told.get('done')}{of} {told.get('unit', '')}".rstrip() + note)
 
 
 @jobs.command()

@@ -99,6 +99,7 @@ def topics(
     if to_bootstrap_servers or to_command_config:
         other = client_config(where["data"], to_bootstrap_servers, (), to_command_config)
     sides = Side(config, left), Side(other, right)
+    names = (left, right) if left != right else (f"the first {left}", f"the second {right}")
     if records:
         with progress_of("comparing") as progress:
             alike, differing = compare_records(*sides, progress)
@@ -106,7 +107,7 @@ def topics(
         if as_json:
             print_json(told)
         elif differing:
-            columns = ["partition", f"offset in {left}", f"offset in {right}"]
+            columns = ["partition", *(f"offset in {name}" for name in names)]
             print_table(columns, [[d.partition, *(_offset(o) for o in d[1:])] for d in differing])
             click.echo(f"{alike:,} records are alike; the first that differs is shown for each partition")
         else:
@@ -118,7 +119,7 @@ def topics(
         if as_json:
             print_json(told)
         else:
-            _print_differences(told, (left, right) if left != right else (f"the first {left}", f"the second {right}"))
+            _print_differences(told, names)
             if without:
                 click.echo(f"{without:,} records have no key and were not compared; --records compares all", err=True)
     if told["differing"]:

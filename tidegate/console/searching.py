@@ -14,7 +14,7 @@ from tidegate.console.faces import Faces
 from tidegate.console.numbers import whole_number
 from tidegate.console.prefilter import may_show
 from tidegate.kit.errors import TidegateError, UsageError
-from tidegate.records.decoding import decoder
+from tidegate.records.decoding import Decode, decoder
 from tidegate.records.positions import chosen_partitions, parse_position, resolve
 from tidegate.records.shown import condition_of, shown_record, value_text
 
@@ -73,7 +73,7 @@ class Criteria:
 class _Judge(NamedTuple):
     """Tells hits: ``matches`` of the records that ``may_match``, decoded."""
 
-    decode: Callable[[bytes | None], Any]
+    decode: Decode
     may_match: Callable[[KafkaRecord], bool]
     matches: Callable[[Mapping[str, Any]], bool]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from tidegate.records.positions import Position, resolve
 
 if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, KafkaRecord, TopicPartition
+    from tidegate.records.decoding import Decode
 
 __all__ = ["MEMBERS", "REPLAYS", "Letter", "Queue", "group_of"]
 
@@ -91,7 +92,7 @@ class Letter:
         """Whether headers say where it came from and why it failed (errors.deadletterqueue.context.headers.enable)."""
         return any(name.startswith(_PREFIX) for name, _ in self.record.headers)
 
-    def shown(self, decode: Callable[[bytes | None], Any]) -> dict[str, Any]:
+    def shown(self, decode: Decode) -> dict[str, Any]:
         """Its facts, for people."""
         stage, error, message = self.cause
         topic, partition, offset = self.fact("topic"), self.fact("partition"), self.fact("offset")

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.exact_json import json_text, parsed_json
@@ -14,10 +14,14 @@ from tidegate.records.exact_json import json_text, parsed_json
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
+__all__ = ["Decode", "decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
 
 
-def decoder(client: RegistryClient | None) -> Callable[[bytes | None], Any]:
+Decode: TypeAlias = Callable[[bytes | None], Any]
+"""Makes bytes of a record a value of JSON."""
+
+
+def decoder(client: RegistryClient | None) -> Decode:
     """Decode bytes for display: by the schema that they name, if there is a registry, else JSON, else text, else base64."""
 
     def decode(data: bytes | None) -> Any:
@@ -141,9 +145,7 @@ def _framed_like(original: bytes, value: Any, client: RegistryClient) -> bytes:
     return header + message.SerializeToString()
 
 
-def shown_headers(
-    headers: Sequence[tuple[str, bytes | None]], decode: Callable[[bytes | None], Any]
-) -> dict[str, Any] | list[list[Any]]:
+def shown_headers(headers: Sequence[tuple[str, bytes | None]], decode: Decode) -> dict[str, Any] | list[list[Any]]:
     """Headers as an object, or as [name, value] pairs where a name is there more than once."""
     pairs = [[name, decode(value)] for name, value in headers]
     by_name = dict(pairs)

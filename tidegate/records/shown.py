@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.kit.errors import UsageError
 from tidegate.kit.json_path import compiled_path
-from tidegate.records.decoding import shown_headers
+from tidegate.records.decoding import Decode, shown_headers
 from tidegate.records.exact_json import json_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["condition_of", "shown_record", "value_text"]
 
 
-def shown_record(record: KafkaRecord, decode: Callable[[bytes | None], Any], *, headers: bool = True) -> dict[str, Any]:
+def shown_record(record: KafkaRecord, decode: Decode, *, headers: bool = True) -> dict[str, Any]:
     """A record as a JSON object: topic, partition, offset, timestamp (ms), key, value, and headers if it has some."""
     shown: dict[str, Any] = {
         "topic": record.topic,

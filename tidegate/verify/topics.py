@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.backup.records import fetched_tables
 from tidegate.backup.taking import READING
+from tidegate.clients.topics import with_admin
 from tidegate.kit.errors import UsageError
 from tidegate.verify.states import States
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from broker.client import ClientConfig
+    from broker.client import Admin, ClientConfig
 
 __all__ = ["RecordsDiffer", "Side", "compare_keys", "compare_records", "key_text"]
 
@@ -39,14 +40,14 @@ class RecordsDiffer(NamedTuple):
 def _ranges(side: Side) -> list[tuple[int, int, int]]:
     """Partitions with their first offset and the end of what is committed."""
     from broker.client import TopicPartition
-    from broker.client.blocking import Admin
 
-    with Admin(side.config) as admin:
-        partitions = [
-            TopicPartition(side.topic, p.partition) for p in admin.describe_topics([side.topic])[side.topic].partitions
-        ]
-        starts, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions, committed=True)
-    return [(tp.partition, starts[tp], ends[tp]) for tp in partitions]
+    async def asked(admin: Admin) -> list[tuple[int, int, int]]:
+        described = (await admin.describe_topics([side.topic]))[side.topic]
+        partitions = [TopicPartition(side.topic, entry.partition) for entry in described.partitions]
+        starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions, committed=True)
+        return [(tp.partition, starts[tp], ends[tp]) for tp in partitions]
+
+    return with_admin(side.config, asked, topics=[side.topic])
 
 
 def key_text(key: bytes) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from connect.api import ConnectError, Record, RecordBatch, Schema, SchemaType
 from connectors.files.config import FileStreamSinkConfig, FileStreamSourceConfig
@@ -51,9 +52,12 @@ def test_a_line_longer_than_a_block_is_one_record(tmp_path: Path) -> None:
     assert [len(line) for line in rows(drain(started(path)))] == [9_000_000, 5]
 
 
-def test_a_file_may_come_later(tmp_path: Path) -> None:
-    task = started(tmp_path / "log")
-    assert task.poll() == []
+def test_a_file_may_come_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = started(Path("log"))
+    with capture_logs() as logs:
+        assert task.poll() == [] == task.poll()
+    assert [entry["file"] for entry in logs] == [str(tmp_path / "log")]
     (tmp_path / "log").write_text("here\n")
     assert rows(task.poll()) == ["here"]
 

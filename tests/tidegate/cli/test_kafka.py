@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -267,6 +268,16 @@ def test_lines_of_a_pipe_are_written_as_they_come(command: Command) -> None:
         finally:
             producing.kill()
     assert [record.value for record in raw(command, "piped")][2:] == [b'{"n": 3}']
+
+
+def test_a_platform_without_a_registry_shows_records(command: Command, tmp_path: Path) -> None:
+    state = {"pid": os.getpid(), "started": time.time(), "bootstrap_servers": "", "components": {}}
+    (tmp_path / "tidegate-data" / "run").mkdir(parents=True)
+    (tmp_path / "tidegate-data" / "run" / "platform.json").write_text(json.dumps(state))
+    command("produce", "schemaless", "--create", "--raw", stdin='{"n": 1}\n\0\0\0\0\1a\n\0\0\0\0\2b\n')
+    result = command("consume", "schemaless", "--to-end", "--values")
+    assert result.stderr.startswith("values are shown without their schemas: ") and result.stderr.count("\n") == 1
+    assert shown(result) == [{"n": 1}, "\0\0\0\0\1a", "\0\0\0\0\2b"]
 
 
 def raw(command: Command, topic: str, count: int = 3) -> list[KafkaRecord]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ from tidegate.cli.kafka.positions import POSITION
 from tidegate.clients.topics import naming_topics
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
-from tidegate.records.decoding import decoder
+from tidegate.records.decoding import Decode, decoder
 from tidegate.records.exact_json import json_text
 from tidegate.records.positions import Position, chosen_partitions, resolve
 from tidegate.records.shown import condition_of, shown_record, value_text
@@ -111,8 +111,7 @@ def consume(
     config = client_config(data, bootstrap_servers, properties, command_config)
     matches = _condition(condition)
     reading = _Reading(topic, start, partitions, group, count, to_end)
-    with registry_client(data, registry) as client:
-        decode = decoder(client)
+    with _decoder(data, registry) as decode:
 
         def show(record: KafkaRecord) -> bool:
             """Print a record, unless an option leaves it out."""
@@ -125,6 +124,33 @@ def consume(
             return True
 
         asyncio.run(_consume(config, reading, show))
+
+
+@contextmanager
+def _decoder(data: Path, registry: str | None) -> Iterator[Decode]:
+    """Decodes by the registry's schemas. A platform without a registry is no error until a value looks as if it had a schema, and
+    then only a line on standard error.
+    """
+    try:
+        client = registry_client(data, registry)
+    except UsageError as error:
+        if registry is not None:
+            raise
+        reason: str | None = str(error)
+    else:
+        with client:
+            yield decoder(client)
+        return
+    without = decoder(None)
+
+    def decode(value: bytes | None) -> Any:
+        nonlocal reason
+        if reason is not None and value is not None and value[:1] == b"\x00" and len(value) >= 5:
+            click.echo(f"values are shown without their schemas: {reason}", err=True)
+            reason = None
+        return without(value)
+
+    yield decode
 
 
 async def _consume(config: ClientConfig, reading: _Reading, show: Callable[[KafkaRecord], bool]) -> None:

@@ -29,6 +29,7 @@ from tidegate.records.exact_json import json_text, parsed_json
 if TYPE_CHECKING:
     from registry.client import RegistryClient
     from tidegate.dead_letters.replaying import Plan
+    from tidegate.records.decoding import Decode
 
 __all__ = ["routes"]
 
@@ -181,7 +182,7 @@ class _DeadLettersPage:
         finally:
             close()
 
-    def _decoder(self, visit: Visit) -> tuple[Callable[[bytes | None], Any], Callable[[], None]]:
+    def _decoder(self, visit: Visit) -> tuple[Decode, Callable[[], None]]:
         from tidegate.records.decoding import decoder
 
         client = _registry(visit)
