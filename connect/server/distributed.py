@@ -58,6 +58,7 @@ _RETRY_S: Final = 0.5
 _FIRST_ROUND_S: Final = 1.0
 """How long a start waits for the group's first round, because connectors can be created only after it."""
 _HEALTH_S: Final = 10.0
+_REPLICATION_KEYS: Final = tuple(f"{store}.storage.replication.factor" for store in ("config", "offset", "status"))
 _PRODUCER: Final = {"client.id": "connect-worker", "acks": "all", "delivery.timeout.ms": "10000"}
 """A request that the log does not accept within this time is answered with an error."""
 
@@ -250,6 +251,7 @@ class ConnectServer:
 
     async def _read_stores(self, clients: TopicClients, herder: Herder) -> StatusStore:
         from broker.client import NewTopic
+        from broker.client.errors import InvalidReplicationFactor
 
         def topic(name: str, partitions: int, replication: int) -> CompactedTopic:
             return CompactedTopic(clients, NewTopic(name, partitions, replication, {"cleanup.policy": "compact"}))
@@ -262,7 +264,13 @@ class ConnectServer:
         )
         self._stores = [configs, offsets, statuses]
         herder.configs, herder.offsets, herder.statuses = configs, offsets, statuses
-        await asyncio.gather(*(store.start() for store in self._stores))
+        try:
+            await asyncio.gather(*(store.start() for store in self._stores))
+        except InvalidReplicationFactor as error:
+            raise InvalidReplicationFactor(
+                f"{error}. The worker's {', '.join(_REPLICATION_KEYS)} may be the number of brokers at most; "
+                "replication.factor.fit=true lowers them to it"
+            ) from error
         return statuses
 
     async def _leader_writer(self, membership: Membership) -> FencingLeaderWriter:

@@ -59,12 +59,14 @@ class PlatformMove:
         self._copied = 0
 
     def plan(self) -> dict[str, Any]:
-        """Tell what ``copy`` and ``cut_over`` would do. Reads no records."""
+        """Tell what ``copy`` and ``cut_over`` would do. Reads no records. Raises UsageError where they would."""
         with self._source() as source:
             point, _ = self._take(source, reads=False)
         ends = sum(p.end - p.start for topic in point.topics.values() for p in topic.partitions)
         with self._target() as target:
             restoring = self._restore(point, target)
+            if not points(self._store):
+                restoring.check(resume=False)
             told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=True, execute=False)
         changes = [row for row in told["changes"] if row[0] != "topics"]
         first = ["topics", f"copy {counted(len(point.topics), 'topic')} with up to {ends:,} records"]

@@ -68,7 +68,8 @@ class PlatformRestore:
         point, admin = self._point, self._services.admin
         if admin.cluster_id() == point.cluster_id and not execute:
             self._changes.append(["cluster", "this is the cluster that the backup is of"])
-        where = check_target(admin, point, resume=resume)
+        hint = "" if resume else "; --resume goes on with a restore that was interrupted"
+        where = check_target(admin, point, resume=resume, hint=hint)
         self._find_bound()
         records = records_in(self._store, point)
         self._changes.append(["topics", f"fill {counted(len(point.topics), 'topic')} with {records:,} records"])

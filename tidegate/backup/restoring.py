@@ -60,9 +60,9 @@ class Restored:
     """The records that an interrupted restore has written before."""
 
 
-def check_target(admin: Admin, point: Point, *, resume: bool) -> dict[tuple[str, int], Restored]:
+def check_target(admin: Admin, point: Point, *, resume: bool, hint: str = "") -> dict[tuple[str, int], Restored]:
     """Where each partition's records begin in the target. Raises UsageError where a topic there has other partitions,
-    or has records and ``resume`` does not say that they are those of an interrupted restore.
+    or has records and ``resume`` does not say that they are those of an interrupted restore. ``hint`` ends its text.
     """
     from broker.client import TopicPartition
 
@@ -75,9 +75,7 @@ def check_target(admin: Admin, point: Point, *, resume: bool) -> dict[tuple[str,
             made |= {(name, p.partition): Restored(0, 0) for p in topic.partitions}
             continue
         if len(there[name].partitions) != len(topic.partitions):
-            problems.append(
-                f"{name} has {len(there[name].partitions)} partitions, in the backup {len(topic.partitions)}"
-            )
+            problems.append(f"{name} has {len(there[name].partitions)} partitions, not {len(topic.partitions)}")
             continue
         partitions = [TopicPartition(name, p.partition) for p in topic.partitions]
         starts, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
@@ -88,8 +86,8 @@ def check_target(admin: Admin, point: Point, *, resume: bool) -> dict[tuple[str,
             made[name, tp.partition] = Restored(starts[tp], ends[tp] - starts[tp])
     if problems:
         raise UsageError(
-            f"the target can't take this backup: {'; '.join(problems)}. Restore into topics that are empty or not there; "
-            "--resume goes on with a restore that was interrupted"
+            f"the target can't take the records: {'; '.join(problems)}. Its topics of these names must be empty or not there"
+            f"{hint}"
         )
     return made
 

@@ -16,7 +16,7 @@ import click
 
 from tidegate import platform
 from tidegate.cli.connectors.reach import rest_of
-from tidegate.cli.options import folder_option, json_option, print_json, print_table, running_state
+from tidegate.cli.options import echo_error, folder_option, json_option, print_json, print_table, running_state
 from tidegate.clients.summary import summaries_of, troubles
 from tidegate.components import COMPONENTS
 from tidegate.kit.errors import TidegateError, UsageError
@@ -72,6 +72,8 @@ def up(
     **listen: str | None,
 ) -> None:
     """Start the platform and keep it running until Ctrl-C or `tidegate down`."""
+    if config_file is None and Path("tidegate.toml").is_file():
+        echo_error("this folder has a tidegate.toml, which is not read: --config tidegate.toml reads it")
     if detach:
         _detach(data)
         return

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.servers.process import answer_when, wait_until
+from tests.servers.process import ServerFailed, answer_when, wait_until
 from tests.support.cluster import WorkerCluster
-from tests.support.worker import settled
+from tests.support.worker import ConnectWorker, settled
 
 CROWD = "org.toys.CrowdConnector"
 
@@ -130,3 +130,10 @@ def test_a_worker_that_joins_or_leaves_is_expected(tidegate_broker, tmp_path):
         cluster.wait_spread("crowd", 2, timeout_s=60)
     finally:
         cluster.stop()
+
+
+def test_a_worker_that_wants_more_replicas_than_brokers_names_the_keys(tidegate_broker, tmp_path):
+    settings = {"replication.factor.fit": "false"}
+    worker = ConnectWorker(tmp_path, tidegate_broker.bootstrap_servers, settings, name=f"w{uuid.uuid4().hex[:8]}")
+    with pytest.raises(ServerFailed, match=r"config\.storage\.replication\.factor, .* may be the number of brokers"):
+        worker.start()
