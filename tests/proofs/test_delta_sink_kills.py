@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs import drawn_seed, effort
+from tests.proofs import effort, seeds
 from tests.proofs.sink_kills import Rows, changed, filling, killing, run, run_apart
 from tests.servers.s3 import S3Server
 from tests.support.buckets import bucket_on
@@ -22,7 +22,8 @@ from tests.support.gateway import gateway
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
 
-SEEDS, STRIKES, ROWS = effort(1, 50), effort(3, 15), effort(6_000, 60_000)
+SEEDS = seeds(1, 50)
+STRIKES, ROWS = effort(3, 15), effort(6_000, 60_000)
 _SINK = {
     "connector.class": "tidegate.delta.DeltaSinkConnector",
     "delta.tables": "proof.rows",
@@ -45,13 +46,13 @@ def on_a_small_disk(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(number: int, tmp_path: Path) -> None:
-    run_apart(on_a_small_disk, drawn_seed() + number, tmp_path)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(seed: int, tmp_path: Path) -> None:
+    run_apart(on_a_small_disk, seed, tmp_path)
 
 
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_key_has_its_last_value(seed: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
@@ -67,7 +68,7 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
                 "delta.tables.default-id-columns": "id",
             }
             run(
-                drawn_seed() + number,
+                seed,
                 tmp_path,
                 table | {"delta.storage.aws_endpoint_url": f"http://{front.address}"},
                 {"S3": killing(server), "trouble of S3": front.trouble},

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs import drawn_seed, effort
+from tests.proofs import effort, seeds
 from tests.proofs.sink_kills import Rows, changed, filling, killing, run, run_apart
 from tests.servers.iceberg import IcebergRestServer
 from tests.servers.s3 import S3Server
@@ -22,7 +22,8 @@ from tests.support.iceberg import iceberg_rows, local_catalog
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
 
-SEEDS, STRIKES, ROWS = effort(1, 50), effort(3, 15), effort(6_000, 60_000)
+SEEDS = seeds(1, 50)
+STRIKES, ROWS = effort(3, 15), effort(6_000, 60_000)
 _SINK = {
     "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
     "iceberg.tables": "proof.rows",
@@ -38,8 +39,8 @@ def rows(config: dict[str, str]) -> Rows:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_one_row(seed: int, tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()
     server = IcebergRestServer(tmp_path / "catalog")
     server.start()
@@ -48,14 +49,14 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
         with gateway(server.port) as front:
             config = table | {"iceberg.catalog.uri": f"http://{front.address}"}
             parties = {"catalog": killing(server), "trouble of the catalog": front.trouble}
-            run(drawn_seed() + number, tmp_path, config, parties, lambda: rows(table), strikes=STRIKES, rows=ROWS)
+            run(seed, tmp_path, config, parties, lambda: rows(table), strikes=STRIKES, rows=ROWS)
     finally:
         server.stop()
 
 
 @pytest.mark.long  # the sink of Delta has the short form
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_key_has_its_last_value(seed: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
@@ -72,7 +73,7 @@ def test_every_key_has_its_last_value(number: int, tmp_path: Path) -> None:
                 "iceberg.tables.default-id-columns": "id",
             }
             run(
-                drawn_seed() + number,
+                seed,
                 tmp_path,
                 table | {"iceberg.catalog.s3.endpoint": f"http://{front.address}"},
                 {"S3": killing(server), "trouble of S3": front.trouble},
@@ -93,6 +94,6 @@ def on_a_small_disk(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(number: int, tmp_path: Path) -> None:
-    run_apart(on_a_small_disk, drawn_seed() + number, tmp_path)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_one_row_on_a_disk_that_is_full_at_times(seed: int, tmp_path: Path) -> None:
+    run_apart(on_a_small_disk, seed, tmp_path)

@@ -13,17 +13,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.proofs import drawn_seed, effort
+from tests.proofs import effort, seeds
 from tests.proofs.sink_kills import Rows, killing, run
 from tests.servers.postgres import PostgresServer
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers, pytest.mark.timeout(3600)]
 
-SEEDS, STRIKES, ROWS = effort(1, 20), effort(3, 20), effort(9_000, 200_000)
+SEEDS = seeds(1, 20)
+STRIKES, ROWS = effort(3, 20), effort(9_000, 200_000)
 
 
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_one_row(seed: int, tmp_path: Path) -> None:
     database = PostgresServer()
 
     def kill_backends(_: random.Random) -> None:
@@ -49,6 +50,6 @@ def test_every_record_is_one_row(number: int, tmp_path: Path) -> None:
             "connection.backoff.ms": "200",
         }
         parties = {"database": killing(database), "backends": kill_backends}
-        run(drawn_seed() + number, tmp_path, config, parties, rows, strikes=STRIKES, rows=ROWS)
+        run(seed, tmp_path, config, parties, rows, strikes=STRIKES, rows=ROWS)
     finally:
         database.stop()

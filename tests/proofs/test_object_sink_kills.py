@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs import drawn_seed, effort
+from tests.proofs import effort, seeds
 from tests.proofs.sink_kills import Rows, filling, killing, run, run_apart
 from tests.servers.azure import AzureServer
 from tests.servers.fixtures import or_skip
@@ -24,7 +24,8 @@ from tests.support.objects import files_below
 
 pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(3600)]
 
-SEEDS, STRIKES, ROWS = effort(1, 50), effort(3, 15), effort(6_000, 60_000)
+SEEDS = seeds(1, 50)
+STRIKES, ROWS = effort(3, 15), effort(6_000, 60_000)
 _SINK = {"format.class": "JsonFormat", "flush.size": "100", "rotate.interval.ms": "-1"}
 
 
@@ -33,8 +34,8 @@ def rows(files: Iterable[bytes]) -> Rows:
     return Counter((each["id"], each["n"]) for each in lines)
 
 
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_in_one_file_of_s3(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_in_one_file_of_s3(seed: int, tmp_path: Path) -> None:
     server = S3Server(tmp_path / "s3")
     server.start()
     try:
@@ -43,7 +44,7 @@ def test_every_record_is_in_one_file_of_s3(number: int, tmp_path: Path) -> None:
             config["store.url"] = f"http://{front.address}"
             parties = {"S3": killing(server), "trouble of S3": front.trouble}
             run(
-                drawn_seed() + number,
+                seed,
                 tmp_path,
                 config,
                 parties,
@@ -55,8 +56,8 @@ def test_every_record_is_in_one_file_of_s3(number: int, tmp_path: Path) -> None:
         server.stop()
 
 
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_in_one_blob_of_azure(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_in_one_blob_of_azure(seed: int, tmp_path: Path) -> None:
     server = or_skip(lambda: AzureServer(tmp_path / "azure"))
     server.start()
     try:
@@ -71,7 +72,7 @@ def test_every_record_is_in_one_blob_of_azure(number: int, tmp_path: Path) -> No
                 "store.url": f"http://{front.address}/{server.account}",
             }
             run(
-                drawn_seed() + number,
+                seed,
                 tmp_path,
                 config,
                 # Azurite keeps the names of its blobs in memory for seconds: a killed one has lost what it confirmed.
@@ -95,6 +96,6 @@ def on_a_small_disk(seed: int, folder: Path) -> None:
     run(seed, folder, config, parties, there, strikes=STRIKES, rows=ROWS)
 
 
-@pytest.mark.parametrize("number", range(SEEDS))
-def test_every_record_is_in_one_file_of_a_disk_that_is_full_at_times(number: int, tmp_path: Path) -> None:
-    run_apart(on_a_small_disk, drawn_seed() + number, tmp_path)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_record_is_in_one_file_of_a_disk_that_is_full_at_times(seed: int, tmp_path: Path) -> None:
+    run_apart(on_a_small_disk, seed, tmp_path)
