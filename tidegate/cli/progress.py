@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-__all__ = ["progress_of"]
+__all__ = ["progress_of", "status_of"]
 
 _LINE_EVERY_S: Final = 10.0
 
@@ -35,13 +35,37 @@ def progress_of(doing: str) -> Iterator[Callable[[int, int | None, str], None]]:
         )
 
 
+@contextmanager
+def status_of(doing: str) -> Iterator[Callable[[str], None]]:
+    """Give the function that tells what is being done, where there is nothing to count."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status(doing) as status:
+            yield status.update
+        return
+    pause = _Pause()
+    yield lambda note: click.echo(note, err=True) if pause.over() else None
+
+
+class _Pause:
+    """Whether it is time for a line in a log again."""
+
+    def __init__(self) -> None:
+        self._printed_at = time.monotonic()
+
+    def over(self) -> bool:
+        if time.monotonic() - self._printed_at < _LINE_EVERY_S:
+            return False
+        self._printed_at = time.monotonic()
+        return True
+
+
 def _lines(doing: str) -> Callable[[int, int | None, str], None]:
-    printed_at = time.monotonic()
+    pause = _Pause()
 
     def tell(done: int, total: int | None, note: str) -> None:
-        nonlocal printed_at
-        if time.monotonic() - printed_at >= _LINE_EVERY_S:
-            printed_at = time.monotonic()
+        if pause.over():
             click.echo(f"{doing} {note}".strip() + f": {done:,}" + (f" of {total:,}" if total else ""), err=True)
 
     return tell

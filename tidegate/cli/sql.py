@@ -11,6 +11,7 @@ import click
 from tidegate.cli.credentials import registry_properties
 from tidegate.cli.kafka.client import client_config, kafka_options
 from tidegate.cli.options import json_option, print_json, print_table
+from tidegate.cli.progress import status_of
 
 __all__ = ["sql"]
 
@@ -51,8 +52,6 @@ def sql(
 
     Example: tidegate sql "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier"
     """
-    from rich.console import Console
-
     from connectors.spark.query import Query, run_query
 
     config = client_config(data, bootstrap_servers, properties, command_config)
@@ -65,8 +64,8 @@ def sql(
         fails_on_undecodable=fail_on_undecodable,
     )
     with ExitStack() as running:
-        with Console(stderr=True).status("asking for the topics") as status:
-            result = running.enter_context(run_query(asked, on_progress=status.update))
+        with status_of("asking for the topics") as tell:
+            result = running.enter_context(run_query(asked, on_progress=tell))
         for note in result.notes:
             click.echo(note, err=True)
         if as_json:

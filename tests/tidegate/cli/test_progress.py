@@ -37,6 +37,15 @@ def test_a_log_gets_a_line_every_ten_seconds_and_none_of_short_work(clock, capsy
     assert capsys.readouterr().err == "reading orders: 1,200 of 5,000\nreading: 2,500\n"
 
 
+def test_a_log_gets_what_is_done_now_every_ten_seconds(clock, capsys):
+    with of_commands.status_of("asking for the topics") as tell:
+        tell("starting Spark")
+        clock.now += 10
+        tell("planning the query")
+        tell("1 of 4 tasks")
+    assert capsys.readouterr().err == "planning the query\n"
+
+
 def test_the_demo_tells_a_log_of_each_full_bar_and_of_those_that_take_long(clock):
     log = io.StringIO()
     with of_the_demo.bars(Console(file=log, width=40)) as progress:
