@@ -37,6 +37,8 @@ from tests.support.iceberg import iceberg_catalog, iceberg_table, local_catalog
 from tidegate.kit.config import parse
 
 _PUT_ROWS = 40_000
+_PARTITIONS = 2
+"""And as many tasks: a sink in a worker may use both cores."""
 
 
 def cpu_s() -> float:
@@ -142,12 +144,12 @@ def fill(bootstrap: str, rows: int, converters: Mapping[str, Converter]) -> None
 
     config = ClientConfig(bootstrap)
     with Admin(config) as admin, BatchProducer(config) as producer:
-        admin.create_topics([NewTopic(name, 1, 1) for name in (*converters, "control-iceberg")])
-        for start, (topic, converter) in product(range(0, rows, _PUT_ROWS), converters.items()):
+        admin.create_topics([NewTopic("control-iceberg", 1, 1), *(NewTopic(name, _PARTITIONS, 1) for name in converters)])
+        for (number, start), (topic, converter) in product(enumerate(range(0, rows, _PUT_ROWS)), converters.items()):
             each = batch(start, min(_PUT_ROWS, rows - start))
             values = converter.from_connect(topic, each.value_schema, each.values)
             for made in encode_batches(None, values, max_bytes=500_000):
-                producer.send_batch(topic, 0, made)
+                producer.send_batch(topic, number % _PARTITIONS, made)
         producer.flush()
 
 
@@ -175,6 +177,7 @@ def in_a_worker(rows: int) -> None:
         fill(kafka.bootstrap_servers, rows, {"events": json, "avro": avro})
         shared = {
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "tasks.max": str(_PARTITIONS),
             "iceberg.control.commit.interval-ms": "5000",
             "consumer.override.auto.offset.reset": "earliest",
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.spark.java import find_java
-from tests.pyspark_tidegate.driver import ROOT
 from tests.pyspark_tidegate.test_reading import FLIGHT, Topic
-from tests.servers.process import ServerProcess, free_ports
 from tests.support.broker import BrokerThread
 from tests.support.registry import RegistryThread
+from tests.support.spark import connect_server
 
 pytestmark = [pytest.mark.servers, pytest.mark.proof, pytest.mark.timeout(600)]
 
@@ -47,44 +44,8 @@ spark.stop()
 
 @pytest.fixture
 def server(folder: Path) -> Iterator[str]:
-    """The address of a Connect server on loopback."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    (port,) = free_ports(1)
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    conf = [argument for name, value in settings.items() for argument in ("--conf", f"{name}={value}")]
-    command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", *conf]
-    process = ServerProcess(
-        "Spark Connect",
-        [str(home / "bin" / "spark-submit"), *command],
-        log=folder / "connect.log",
-        ready=lambda: _listens(port),
-        environment={
-            "JAVA_HOME": str(find_java(folder)),
-            "SPARK_HOME": str(home),
-            "SPARK_LOCAL_DIRS": str(folder),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT),
-        },
-    )
-    process.start()
-    try:
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        process.stop()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
+    with connect_server(folder) as address:
+        yield address
 
 
 @pytest.mark.long

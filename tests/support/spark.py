@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
+import sys
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyspark
 from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.table import StaticTable
 
+from connectors.spark.java import find_java
 from connectors.spark.job import Input, Job
 from tests.servers.java import QUICK
+from tests.servers.process import ServerProcess, free_ports
 
 __all__ = [
     "QUICK_CONF",
     "collect_connections",
     "committed",
+    "connect_server",
     "create_topic",
     "delta_table",
     "fill",
@@ -36,6 +43,46 @@ Bytes = bytes | str | None
 
 QUICK_CONF: Final = {"spark.driver.extraJavaOptions": " ".join(QUICK)}
 """For a Spark that lives for seconds."""
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """The ``sc://`` address of a Spark Connect server on loopback, with two cores."""
+    home = Path(pyspark.__file__).parent
+    (port,) = free_ports(1)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    conf = [argument for name, value in settings.items() for argument in ("--conf", f"{name}={value}")]
+    command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", *conf]
+    process = ServerProcess(
+        "Spark Connect",
+        [str(home / "bin" / "spark-submit"), *command],
+        log=folder / "connect.log",
+        ready=lambda: _listens(port),
+        environment={
+            "JAVA_HOME": str(find_java(folder)),
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_DIRS": str(folder),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        },
+    )
+    process.start()
+    try:
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.stop()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 2) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Consumer
 
@@ -14,7 +16,7 @@ from connectors.spark.pipeline import SparkPipelineConnector, _words
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.pipeline_project import project_of
 from tests.servers.process import wait_until
-from tests.support.spark import create_topic, produce
+from tests.support.spark import connect_server, create_topic, produce
 from tests.support.worker import ConnectWorker
 from tidegate.kit.config import parse, validate
 
@@ -32,6 +34,76 @@ def test_keys_and_what_is_missing_are_named(tmp_path: Path) -> None:
     assert list(SparkPipelineConnector.check(there)) == []
 
 
+class Running:
+    """A connector that runs the project of a transform, from a topic to another, and its worker."""
+
+    def __init__(self, servers: str, folder: Path, remote: str) -> None:
+        self.servers, self.mark = servers, uuid.uuid4().hex[:8]
+        self.sales, self.totals = f"sales_{self.mark}", f"totals_{self.mark}"
+        for topic in (self.sales, self.totals):
+            create_topic(servers, topic, 1)
+        transform = {
+            "connector.class": "SparkTransform",
+            "topics": self.sales,
+            "spark.sql": f"SELECT value AS text FROM {self.sales}",
+            "spark.value.format": "string",
+            "spark.mode": "available-now",
+            "spark.checkpoint.path": str(folder / "checkpoint"),
+            "spark.output.topic": self.totals,
+            "spark.output.value.format": "json",
+        }
+        texts = project_of("totals", transform, {"bootstrap.servers": servers}, "")
+        for path, text in texts.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text)
+        self._config = {
+            "connector.class": "SparkPipeline",
+            "topics": self.sales,
+            "spark.pipeline.spec": str(folder / "spark-pipeline.yml"),
+            "spark.remote": remote,
+            "spark.conf.spark.sql.shuffle.partitions": "2",
+            "job.interval.ms": "500",
+        }
+        self.worker = ConnectWorker(folder / "worker", servers, name=f"p{self.mark}")
+
+    def __enter__(self) -> Running:
+        self.worker.start()
+        self.worker.ask("POST", "/connectors", {"name": self.mark, "config": self._config}, expect=201)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.worker.stop()
+
+    def sell(self, number: int) -> None:
+        produce(self.servers, self.sales, [(0, None, f"sale {number}")])
+
+    def wait_committed(self, count: int) -> None:
+        wait_until(lambda: self.offset == count, f"{count} records are committed", timeout_s=400)
+
+    @property
+    def task(self) -> Any:
+        tasks = self.worker.ask("GET", f"/connectors/{self.mark}/status").get("tasks")
+        return tasks[0] if tasks else {"state": "NONE"}
+
+    @property
+    def offset(self) -> int:
+        offsets = self.worker.ask("GET", f"/connectors/{self.mark}/offsets").get("offsets")
+        return int(offsets[0]["offset"]["kafka_offset"]) if offsets else 0
+
+    @property
+    def runs(self) -> list[psutil.Process]:
+        """The processes of ``spark-pipelines``."""
+        below = psutil.Process(self.worker.process.pid).children(recursive=True)
+        return [process for process in below if "pipelines/cli.py" in " ".join(_command(process))]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
+
+
 @pytest.mark.servers
 @pytest.mark.proof
 @pytest.mark.long
@@ -39,60 +111,57 @@ def test_keys_and_what_is_missing_are_named(tmp_path: Path) -> None:
 def test_a_project_runs_as_a_job_when_there_are_records_and_its_failure_is_told(
     tidegate_broker: Any, tmp_path: Path
 ) -> None:
-    servers, mark = tidegate_broker.bootstrap_servers, uuid.uuid4().hex[:8]
-    sales, totals = f"sales_{mark}", f"totals_{mark}"
-    for topic in (sales, totals):
-        create_topic(servers, topic, 1)
-    transform = {
-        "connector.class": "SparkTransform",
-        "topics": sales,
-        "spark.sql": f"SELECT value AS text FROM {sales}",
-        "spark.value.format": "string",
-        "spark.mode": "available-now",
-        "spark.checkpoint.path": str(tmp_path / "checkpoint"),
-        "spark.output.topic": totals,
-        "spark.output.value.format": "json",
-    }
-    texts = project_of("totals", transform, {"bootstrap.servers": servers}, "")
-    for path, text in texts.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
-    worker = ConnectWorker(tmp_path / "worker", servers, name=f"p{mark}")
-    worker.start()
-    try:
-        config = {
-            "connector.class": "SparkPipeline",
-            "topics": sales,
-            "spark.pipeline.spec": str(tmp_path / "spark-pipeline.yml"),
-            "spark.remote": "local[1]",
-            "spark.conf.spark.sql.shuffle.partitions": "2",
-            "job.interval.ms": "500",
-        }
-        worker.ask("POST", "/connectors", {"name": mark, "config": config}, expect=201)
+    servers = tidegate_broker.bootstrap_servers
+    with Running(servers, tmp_path, "local[1]") as running:
         for number in (1, 2):
-            produce(servers, sales, [(0, None, f"sale {number}")])
-            wait_until(lambda n=number: offset(worker, mark) == n, f"run {number} is committed", timeout_s=400)
-            assert read(servers, totals) == [{"text": f"sale {n}"} for n in range(1, number + 1)]
-        (task,) = worker.ask("GET", f"/tidegate/v1/connectors/{mark}/progress")["tasks"]
+            running.sell(number)
+            running.wait_committed(number)
+            assert read(servers, running.totals) == [{"text": f"sale {n}"} for n in range(1, number + 1)]
+        (task,) = running.worker.ask("GET", f"/tidegate/v1/connectors/{running.mark}/progress")["tasks"]
         assert "COMPLETED" in json.dumps(task)
         code = tmp_path / "transformations/totals.py"
         code.write_text(code.read_text().replace("value AS text", "valeu AS text"))
-        produce(servers, sales, [(0, None, "sale 3")])
-        wait_until(lambda: task_of(worker, mark)["state"] == "FAILED", "the task failed", timeout_s=400)
-        assert "UNRESOLVED_COLUMN" in task_of(worker, mark)["trace"] and "valeu" in task_of(worker, mark)["trace"]
-        assert offset(worker, mark) == 2
-    finally:
-        worker.stop()
+        running.sell(3)
+        wait_until(lambda: running.task["state"] == "FAILED", "the task failed", timeout_s=400)
+        assert "UNRESOLVED_COLUMN" in running.task["trace"] and "valeu" in running.task["trace"]
+        assert running.offset == 2
 
 
-def task_of(worker: ConnectWorker, name: str) -> Any:
-    tasks = worker.ask("GET", f"/connectors/{name}/status").get("tasks")
-    return tasks[0] if tasks else {"state": "NONE"}
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_run_that_is_killed_or_cancelled_is_repeated(tidegate_broker: Any, tmp_path: Path) -> None:
+    servers = tidegate_broker.bootstrap_servers
+    with Running(servers, tmp_path, "local[1]") as running:
+        running.sell(1)
+        wait_until(lambda: running.runs, "a run", timeout_s=60)
+        time.sleep(1)
+        running.runs[0].kill()
+        running.wait_committed(1)
+        running.sell(2)
+        wait_until(lambda: running.runs, "another run", timeout_s=60)
+        running.worker.ask("DELETE", f"/tidegate/v1/connectors/{running.mark}/run", expect=202)
+        running.wait_committed(2)
+        assert running.task["state"] == "RUNNING"
+        # What a run had written before its end is written again by the next one.
+        assert {value["text"] for value in read(servers, running.totals)} == {"sale 1", "sale 2"}
+    assert not [
+        process for process in psutil.process_iter() if str(tmp_path / "spark-pipeline.yml") in _command(process)
+    ]
 
 
-def offset(worker: ConnectWorker, name: str) -> int:
-    offsets = worker.ask("GET", f"/connectors/{name}/offsets").get("offsets")
-    return int(offsets[0]["offset"]["kafka_offset"]) if offsets else 0
+@pytest.mark.servers
+@pytest.mark.proof
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_project_runs_on_a_connect_server(tidegate_broker: Any, tmp_path: Path) -> None:
+    servers = tidegate_broker.bootstrap_servers
+    with connect_server(tmp_path) as address, Running(servers, tmp_path, address) as running:
+        for number in (1, 2):
+            running.sell(number)
+            running.wait_committed(number)
+        assert read(servers, running.totals) == [{"text": "sale 1"}, {"text": "sale 2"}]
 
 
 def read(servers: str, topic: str) -> list[Any]:
