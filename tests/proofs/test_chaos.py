@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.proofs import run_seeds, seeds
+from tests.proofs import effort, run_seeds, seeds
 from tests.support.hosts import apart, why_not
 
-pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(6 * 3600)]
 
-SECONDS: Final = 150
+SECONDS: Final = effort(150, 600)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def test_everything_is_on_both_sides_whatever_happens_to_hosts(
         every.append(figures)
         return str(figures)
 
-    run_seeds(run, seeds(1, 8), tmp_path, record_property)
+    run_seeds(run, seeds(8, 20), tmp_path, record_property)
     recoveries = [each for figures in every for each in figures["recoveries"]]
     record_property("faults", dict(sum((Counter(figures["faults"]) for figures in every), Counter())))
     for what in ("lines", "orders", "changes", "registrations", "events"):
