@@ -144,7 +144,9 @@ def fill(bootstrap: str, rows: int, converters: Mapping[str, Converter]) -> None
 
     config = ClientConfig(bootstrap)
     with Admin(config) as admin, BatchProducer(config) as producer:
-        admin.create_topics([NewTopic("control-iceberg", 1, 1), *(NewTopic(name, _PARTITIONS, 1) for name in converters)])
+        admin.create_topics(
+            [NewTopic("control-iceberg", 1, 1), *(NewTopic(name, _PARTITIONS, 1) for name in converters)]
+        )
         for (number, start), (topic, converter) in product(enumerate(range(0, rows, _PUT_ROWS)), converters.items()):
             each = batch(start, min(_PUT_ROWS, rows - start))
             values = converter.from_connect(topic, each.value_schema, each.values)

@@ -147,8 +147,15 @@ def test_values_are_written_by_a_schema(visitor):
     assert "does not fit the schema of readings-value" in refused and "&#34;x&#34;" in refused, "what was typed stays"
     visitor.post("/topics/readings/produce", value='{"id": 7}', **form)
     visitor.post("/topics/readings/produce", key="k", null="yes", **form)
+    visitor.post("/new-schema", subject="readings-key", type="AVRO", schema=json.dumps(PLAIN))
+    assert 'name="key_subject" value="readings-key"' in visitor.get("/topics/readings/produce")
+    keyed = form | {"key_subject": "readings-key", "value": '{"id": 8}'}
+    assert "Key: not JSON" in visitor.post("/topics/readings/produce", 400, key="k", **keyed)
+    assert "Key: it does not fit" in visitor.post("/topics/readings/produce", 400, key='{"id": "x"}', **keyed)
+    visitor.post("/topics/readings/produce", key='{"id": 1}', **keyed)
     _, rows, _ = visitor.search("readings", "from=beginning")
     assert "&#34;id&#34;: 7" in rows[0] and "it deletes its key" in rows[1]
+    assert "&#34;id&#34;: 1" in rows[2] and "&#34;id&#34;: 8" in rows[2]
 
 
 def test_values_are_written_by_a_form_of_their_schema(visitor):

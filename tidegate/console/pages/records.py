@@ -266,10 +266,11 @@ async def _form_page(visit: Visit, values: dict[str, str], error: str = "") -> R
             subjects = await visit.faces.kept("subjects", lambda: visit.faces.registry.call("GET", "/subjects"))
         except TidegateError as away:
             error = error or f"The schema registry does not answer: {away}"
-    expected = f"{name}-value"
+    expected, key_subject = f"{name}-value", f"{name}-key"
     chosen = {key: visit.query[key] for key in ("subject", "format") if key in visit.query}
     by_schema = _BY_FIELDS if expected in subjects else _AS_JSON
-    shown = {"subject": expected, "format": by_schema} | chosen | values
+    shown = {"subject": expected, "key_subject": key_subject if key_subject in subjects else "", "format": by_schema}
+    shown |= chosen | values
     fields: list[FormField] = []
     if shown["format"] == _BY_FIELDS:
         fields = await asyncio.to_thread(_fields_of, visit, shown["subject"])
@@ -329,9 +330,17 @@ def _encoded(
             raise UsageError(f"Headers: {line!r} is no header; give NAME=VALUE in each line")
         if line.strip():
             headers.append((name.strip(), text.encode()))
-    key = form.get("key", "")
+    key = _key_bytes(visit, form) if form.get("key") else None
     value = None if form.get("null") == "yes" else _value_bytes(visit, form)
-    return (text_bytes(key) if key else None), value, headers, partition
+    return key, value, headers, partition
+
+
+def _key_bytes(visit: Visit, form: dict[str, str]) -> bytes:
+    text, subject = form["key"], form.get("key_subject", "").strip()
+    if not subject:
+        return text_bytes(text)
+    with visit.faces.registry_client() as client:
+        return _by_schema(client, subject, _parsed("Key", text, constants=True), "Key")
 
 
 def _value_bytes(visit: Visit, form: dict[str, str]) -> bytes:
@@ -345,10 +354,7 @@ def _value_bytes(visit: Visit, form: dict[str, str]) -> bytes:
             raise UsageError(f"Value: {subject} has no schema any more from which there is a form")
         with visit.faces.registry_client() as client:
             return _by_schema(client, subject, form_value(fields, form))
-    try:
-        value = parsed_json(text, constants=kind == _BY_SCHEMA)
-    except ValueError as error:
-        raise UsageError(f"Value: not JSON: {error}") from error
+    value = _parsed("Value", text, constants=kind == _BY_SCHEMA)
     if kind != _BY_SCHEMA:
         return json_bytes(value, text)
     if not visit.faces.has_registry:
@@ -357,12 +363,19 @@ def _value_bytes(visit: Visit, form: dict[str, str]) -> bytes:
         return _by_schema(client, form.get("subject", "").strip(), value)
 
 
-def _by_schema(client: RegistryClient, subject: str, value: Any) -> bytes:
+def _parsed(part: str, text: str, *, constants: bool) -> Any:
+    try:
+        return parsed_json(text, constants=constants)
+    except ValueError as error:
+        raise UsageError(f"{part}: not JSON: {error}") from error
+
+
+def _by_schema(client: RegistryClient, subject: str, value: Any, part: str = "Value") -> bytes:
     from registry.serde import SerializationError
 
     try:
         return subject_encoder(client, subject)(value)
     except SerializationError as error:
-        raise UsageError(f"Value: it does not fit the schema of {subject}: {error}") from error
+        raise UsageError(f"{part}: it does not fit the schema of {subject}: {error}") from error
     except RecursionError as error:
-        raise UsageError("Value: it is nested too deep") from error
+        raise UsageError(f"{part}: it is nested too deep") from error
