@@ -4,6 +4,7 @@ import sqlite3
 
 import pytest
 import requests
+from confluent_kafka import Producer
 from simple_salesforce import Salesforce
 
 from events.config import EventsConfig
@@ -74,6 +75,22 @@ def test_rows_of_a_table_arrive_as_avro_and_changes_follow(platform, tmp_path):
         {"id": 2, "item": "b", "price": None},
         {"id": 3, "item": "c", "price": 3.0},
     ]
+
+
+def test_sinks_get_no_records_of_aborted_transactions(platform, tmp_path):
+    settings = {"bootstrap.servers": platform.bootstrap_servers, "transactional.id": "undone"}
+    producer = Producer(settings)
+    producer.init_transactions()
+    for value, end in (("undone", producer.abort_transaction), ("done", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce("undone", value)
+        producer.flush()
+        end()
+    path = tmp_path / "out.txt"
+    platform.create("undone", connector__class="FileStreamSink", topics="undone", file=path, value__converter=STRING)
+    until(lambda: path.exists() and path.read_text(), "the record that was committed")
+    assert path.read_text() == "done\n"
+    requests.delete(f"{platform.addresses['connect']}/connectors/undone", timeout=60).raise_for_status()
 
 
 def test_platform_events_flow_into_a_topic_and_out_of_one(platform, org):

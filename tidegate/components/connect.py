@@ -26,6 +26,8 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         "schema.registry.url": schemas,
         "offset.flush.interval.ms": "5000",
         "replication.factor.fit": "true",
+        # Triggers, events and Spark write in transactions: what they undo is nothing for a sink.
+        "consumer.isolation.level": "read_committed",
     }
     made |= assembly.registry_client
     if assembly.security is not None:

@@ -172,6 +172,7 @@ class Scene:
             "replication.factor.fit": "true",
             "scheduled.rebalance.max.delay.ms": "3000",
             "exactly.once.source.support": "enabled",
+            "consumer.isolation.level": "read_committed",
             "offset.flush.interval.ms": "1000",
             "offset.storage.partitions": "3",
             "task.host.processes": "1",
