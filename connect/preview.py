@@ -269,7 +269,8 @@ def _fetched(worker: Mapping[str, str], sink: SinkConfig, rows: int) -> list[Fet
             raise ConnectError(f"there is no topic {', '.join(missing)}")
         described = admin.describe_topics(topics)
         partitions = [TopicPartition(name, p.partition) for name in topics for p in described[name].partitions]
-        ends, starts = admin.end_offsets(partitions), admin.beginning_offsets(partitions)
+        starts = admin.beginning_offsets(partitions)
+        ends = admin.end_offsets(partitions, committed=config.reads_committed)
     left = {partition for partition in partitions if starts[partition] < ends[partition]}
     fetched: list[FetchedBatches] = []
     count = 0

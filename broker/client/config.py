@@ -277,6 +277,11 @@ class ClientConfig:
     def consumer(self) -> ConsumerSettings:
         return self._parse(ConsumerSettings)
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether readers leave out records of open and aborted transactions (``isolation.level``)."""
+        return self.consumer().isolation_level == "read_committed"
+
     def _parse(self, cls: type[S]) -> S:
         known = [*keys_of(ProducerSettings), *keys_of(ConsumerSettings)]
         ignored = [name for name in unknown_keys(self.properties, known) if name != "bootstrap.servers"]

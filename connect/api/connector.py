@@ -123,7 +123,7 @@ class TaskContext(Protocol):
 
     @property
     def kafka(self) -> ClientConfig:
-        """The client configuration of the worker's log."""
+        """The client configuration of the worker's log. A job task's has the isolation level of the sink's consumer."""
         ...
 
     def registry(self) -> RegistryClient:

@@ -56,6 +56,7 @@ from connect.transforms.chain import TransformChain
 from tidegate.kit.config import parse
 
 if TYPE_CHECKING:
+    from broker.client import ClientConfig
     from registry.client.rehearsal import Rehearsal
 
 __all__ = ["assembled", "converter"]
@@ -333,15 +334,21 @@ def _job(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     def commit(ends: Mapping[TopicPartition, int]) -> None:
         runner.commit(ends)
 
+    # An engine reads records as a sink's consumer would.
+    isolation = parts.clients.consumer().consumer().isolation_level
+    arguments = parts.context_arguments(worker)
+    kafka: ClientConfig = arguments.pop("kafka").with_properties({"isolation.level": isolation})
     context = RunningJobContext(
-        **parts.context_arguments(worker),
+        **arguments,
+        kafka=kafka,
         tolerates_errors=config.errors_tolerance == "all",
         leave_out=leave_out,
         interrupted=parts.control.interrupted,
         commit=commit,
     )
     task: Any = parts.task_class(parts.task_config, context)
-    offsets = GroupOffsets(loop, parts.clients.admin(), f"connect-{parts.connector}")
+    group = f"connect-{parts.connector}"
+    offsets = GroupOffsets(loop, parts.clients.admin(), group, committed=kafka.reads_committed)
     made.callback(offsets.close)
     offsets.start()
     runner = JobRunner(

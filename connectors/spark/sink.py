@@ -193,7 +193,8 @@ class SparkSinkTask(JobTask[SparkSinkConfig]):
 
         with Admin(self.context.kafka) as admin:
             partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topics([topic])[topic].partitions]
-            starts, stops = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
+            starts = admin.beginning_offsets(partitions)
+            stops = admin.end_offsets(partitions, committed=self.context.kafka.reads_committed)
         return self._read(
             topic,
             {p.partition: at for p, at in starts.items()},

@@ -307,10 +307,14 @@ def _log_offsets(job: Job, *, latest: bool) -> dict[str, dict[str, int]]:
 
     names = [input_.topic for input_ in job.inputs if not input_.lookup]
     rest = {name: value for name, value in job.kafka.items() if name != "bootstrap.servers"}
-    with Admin(ClientConfig(job.kafka["bootstrap.servers"], rest)) as admin:
+    config = ClientConfig(job.kafka["bootstrap.servers"], rest)
+    with Admin(config) as admin:
         described = admin.describe_topics(names)
         partitions = [TopicPartition(name, p.partition) for name in names for p in described[name].partitions]
-        offsets = admin.end_offsets(partitions) if latest else admin.beginning_offsets(partitions)
+        if latest:
+            offsets = admin.end_offsets(partitions, committed=config.reads_committed)
+        else:
+            offsets = admin.beginning_offsets(partitions)
         ends: dict[str, dict[str, int]] = {}
         for partition, end in offsets.items():
             ends.setdefault(partition.topic, {})[str(partition.partition)] = end

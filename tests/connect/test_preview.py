@@ -7,6 +7,7 @@ import json
 import sqlite3
 
 import pytest
+from confluent_kafka import Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,6 +130,16 @@ def test_a_job_is_shown_records_as_they_lie_in_the_log(tidegate_broker, tmp_path
     assert (seen.batches, seen.left_out) == ([], [])
     assert seen.actions == [f"0 [0, 1] {[bytes([0, 1]), b'{']} at {tidegate_broker.bootstrap_servers}"]
     assert not (tmp_path / "out").exists()
+    # Who reads committed records only does not wait for the end of a transaction.
+    undecided = Producer({"bootstrap.servers": tidegate_broker.bootstrap_servers, "transactional.id": "undecided"})
+    undecided.init_transactions()
+    undecided.begin_transaction()
+    undecided.produce("preview-ranges", b"undecided", partition=0)
+    assert undecided.flush(60) == 0
+    committed = {"consumer.isolation.level": "read_committed"}
+    seen = preview(plugins, {"bootstrap.servers": tidegate_broker.bootstrap_servers, **committed}, job, rows=10)
+    assert seen.actions[0].startswith("0 [0, 1, 2] ")
+    undecided.abort_transaction()
 
 
 def test_a_sink_is_shown_what_it_would_do_with_records_that_are_given(plugins, tmp_path):

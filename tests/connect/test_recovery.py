@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
@@ -123,6 +124,34 @@ def test_a_worker_that_stops_commits_what_it_sent(worker, tmp_path):
         wait_until(lambda: committed(patient, f"{name}-numbers") == 100, "what was sent before")
     finally:
         patient.stop()
+
+
+def test_a_job_reads_up_to_the_oldest_open_transaction_where_its_consumer_would(worker, tmp_path):
+    name = topic()
+    producer = Producer({"bootstrap.servers": worker.properties["bootstrap.servers"], "transactional.id": name})
+    producer.init_transactions()
+
+    def begin(*values):
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(name, value)
+        assert producer.flush(60) == 0
+
+    def ranges():
+        lines = (tmp_path / "out").read_text().splitlines() if (tmp_path / "out").exists() else []
+        return [json.loads(line)[1:3] for line in lines]
+
+    begin("a", "b")
+    producer.commit_transaction()
+    begin("c")
+    worker.create(
+        f"{name}-job", connector_class=RANGES, topics=name, file=str(tmp_path / "out"), job_interval_ms="100",
+        consumer_override_isolation_level="read_committed",
+    )  # fmt: skip
+    wait_until(ranges, "the first run")
+    producer.abort_transaction()
+    wait_until(lambda: len(ranges()) > 1, "the run after the transaction")
+    assert ranges() == [[0, 3], [3, 5]]
 
 
 def test_a_task_that_fails_says_why_and_can_be_restarted(worker):

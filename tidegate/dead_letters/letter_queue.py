@@ -159,7 +159,9 @@ class Queue:
         async with naming_topics(admin, [self.topic]):
             described = (await admin.describe_topics([self.topic]))[self.topic]
         partitions = [TopicPartition(self.topic, p.partition) for p in described.partitions]
-        return {p: (begin, end) for p, (_, begin, end) in (await resolve(admin, start, partitions)).items()}
+        return {
+            p: (begin, end) for p, (_, begin, end) in (await resolve(admin, start, partitions, committed=True)).items()
+        }
 
     async def sent(
         self, admin: Admin, log: Mapping[TopicPartition, tuple[int, int]]

@@ -51,14 +51,20 @@ def parse_position(text: str) -> Position:
 
 
 async def resolve(
-    admin: Admin, position: Position, partitions: Iterable[TopicPartition], *, exactly: bool = False
+    admin: Admin,
+    position: Position,
+    partitions: Iterable[TopicPartition],
+    *,
+    exactly: bool = False,
+    committed: bool = False,
 ) -> dict[TopicPartition, tuple[int, int, int]]:
     """(first offset, position, end offset) of each partition. The position lies between the others.
 
-    ``exactly`` refuses an offset beyond the end of a partition, which is a slip in a command that changes something.
+    ``committed`` is for who reads committed records only: a partition ends where its oldest open transaction begins. ``exactly`` refuses an offset beyond the end of a partition, which is a slip in a command that changes something.
     """
     partitions = list(partitions)
-    starts, ends = await admin.beginning_offsets(partitions), await admin.end_offsets(partitions)
+    starts = await admin.beginning_offsets(partitions)
+    ends = await admin.end_offsets(partitions, committed=committed)
     if position.time_ms is not None:
         times = await admin.offsets_for_times(dict.fromkeys(partitions, position.time_ms))
         offsets = {p: ends[p] if (there := times[p]) is None else there.offset for p in partitions}

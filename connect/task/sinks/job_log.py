@@ -80,12 +80,15 @@ class JobLog(Protocol):
 
 
 class GroupOffsets:
-    """A JobLog over any Kafka: positions are those of the group ``connect-<connector>``."""
+    """A JobLog over any Kafka: positions are those of the group ``connect-<connector>``.
 
-    def __init__(self, loop: ClientLoop, config: ClientConfig, group: str) -> None:
+    With ``committed`` a partition ends where its oldest open transaction begins.
+    """
+
+    def __init__(self, loop: ClientLoop, config: ClientConfig, group: str, *, committed: bool = False) -> None:
         from broker.client import Admin
 
-        self._loop, self._group = loop, group
+        self._loop, self._group, self._committed = loop, group, committed
         self._admin = Admin(config)
 
     def start(self) -> None:
@@ -105,7 +108,7 @@ class GroupOffsets:
         described = await self._admin.describe_topics(topics) if topics else {}
         partitions = [ClientPartition(name, p.partition) for name, topic in described.items() for p in topic.partitions]
         firsts = await self._admin.beginning_offsets(partitions)
-        ends = await self._admin.end_offsets(partitions)
+        ends = await self._admin.end_offsets(partitions, committed=self._committed)
         states: dict[TopicPartition, PartitionState] = {}
         for partition in partitions:
             offset, note = committed.get(partition, (None, ""))

@@ -28,6 +28,7 @@ BASE = {
     "spark.value.format": "json",
     "spark.value.schema": "id BIGINT",
     "job.interval.ms": "500",
+    "consumer.override.isolation.level": "read_committed",
 }
 
 
@@ -51,6 +52,12 @@ def topic(worker):
     for n, value in enumerate([b'{"id": 0}', b"{bad", b'{"id": 2}']):
         producer.produce(name, value, key=f"k{n}", headers=[("mine", b"1")], timestamp=1_700_000_000_000 + n)
     assert producer.flush(60) == 0
+    undone = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    undone.init_transactions()
+    undone.begin_transaction()
+    undone.produce(name, b'{"id": 3}')
+    assert undone.flush(60) == 0
+    undone.abort_transaction()
     return name
 
 
@@ -137,7 +144,8 @@ def test_a_record_that_is_none_goes_to_the_dead_letters_with_the_headers_of_conn
     assert headers["mine"] == b"1"
     assert headers[prefix + "exception.class.name"] == b"org.apache.kafka.connect.errors.DataException"
     assert b"not JSON" in headers[prefix + "exception.message"]
-    wait_until(lambda: offset(worker, topic) == 3, "the run committed", timeout_s=300)
+    # Behind the three records are one of an aborted transaction, and its end.
+    wait_until(lambda: offset(worker, topic) == 5, "the run committed", timeout_s=300)
     assert ds.dataset(tmp_path / "out").to_table().to_pylist() == [{"id": 0}, {"id": 2}]
     path = f"/tidegate/v1/connectors/{topic}/progress"
     wait_until(lambda: left_out.format(**names) in json.dumps(worker.ask("GET", path)), "the run says what it left out")

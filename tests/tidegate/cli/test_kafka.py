@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import Producer
 
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, KafkaRecord, NewTopic, TopicPartition
 from registry.client import RegistryClient
@@ -268,6 +269,19 @@ def test_lines_of_a_pipe_are_written_as_they_come(command: Command) -> None:
         finally:
             producing.kill()
     assert [record.value for record in raw(command, "piped")][2:] == [b'{"n": 3}']
+
+
+def test_the_end_for_who_reads_committed_records_is_before_an_open_transaction(command: Command) -> None:
+    command("produce", "undecided", "--create", stdin='{"n": 1}\n')
+    producer = Producer({"bootstrap.servers": command.servers, "transactional.id": "undecided"})  # type: ignore[attr-defined]
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("undecided", b'{"n": 2}', partition=0)
+    assert producer.flush(60) == 0
+    committed = ("--property", "isolation.level=read_committed")
+    assert numbers(command("consume", "undecided", "--to-end", *committed)) == [1]
+    assert numbers(command("consume", "undecided", "--to-end")) == [1, 2]
+    producer.abort_transaction()
 
 
 def test_a_platform_without_a_registry_shows_records(command: Command, tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ async def _consume(config: ClientConfig, reading: _Reading, show: Callable[[Kafk
 
     async with Admin(config) as admin, naming_topics(admin, [reading.topic]):
         described = await _described(admin, reading.topic, 0 if reading.to_end else _TOPIC_WAIT_S)
-        positions = await resolve(admin, reading.start, chosen_partitions(described, reading.partitions))
+        chosen = chosen_partitions(described, reading.partitions)
+        positions = await resolve(admin, reading.start, chosen, committed=config.reads_committed)
     if reading.count == 0:
         return
     ends = {partition: end for partition, (_, _, end) in positions.items()}
