@@ -125,7 +125,7 @@ def produce(
     compacted = topic if needs_key else None
     form = _Form(key, key_field, common, partition, raw, subject is not None, encode_key, encode_value, compacted)
     if file.seekable():  # a file: nothing is written if one of its lines is wrong
-        for _ in _encoded(enumerate(file, 1), form):
+        for _ in _records(enumerate(file, 1), form):
             pass
         file.seek(0)
     if create and not is_there:
@@ -208,8 +208,19 @@ def _messages(lines: _Lines, form: _Form) -> Iterator[tuple[int, dict[str, Any],
         yield (number, message, None) if whole else (number, {"value": message}, line.strip(" \t\r\n"))
 
 
+class _WrongLine(UsageError):
+    """A line is wrong, which is not what the broker refuses."""
+
+
+def _records(lines: _Lines, form: _Form) -> Iterator[_Record]:
+    """The records of lines. Raises _WrongLine that names the line."""
+    try:
+        yield from _encoded(lines, form)
+    except UsageError as error:
+        raise _WrongLine(str(error)) from error
+
+
 def _encoded(lines: _Lines, form: _Form) -> Iterator[_Record]:
-    """The records of lines. Raises UsageError that names the line."""
     common: list[tuple[str, bytes | None]] = [(name, text.encode()) for name, text in form.headers.items()]
     for number, message, line in _messages(lines, form):
         headers = _header_pairs(message.get("headers") or {}, number)
@@ -267,18 +278,18 @@ async def _produce(config: ClientConfig, topic: str, file: BinaryIO, form: _Form
     """Write the records; the number of them. An error in one of them says how many were written before."""
     from broker.client import BatchProducer
 
-    wrong: UsageError | None = None
+    wrong: _WrongLine | None = None
     written = 0
     async with BatchProducer(config) as producer:
         acks: deque[asyncio.Future[Any]] = deque()
         try:
             async for lines in _line_groups(file):
-                for key, value, headers, partition in _encoded(lines, form):
+                for key, value, headers, partition in _records(lines, form):
                     acks.append(await producer.enqueue(topic, key, value, headers, partition=partition))
                 while acks and acks[0].done():
                     await acks.popleft()
                     written += 1
-        except UsageError as error:  # what is wrong with a line, not what the broker refuses
+        except _WrongLine as error:
             wrong = error
         await producer.flush()
         for ack in acks:
