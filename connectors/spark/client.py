@@ -11,20 +11,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from connect.api import ConnectError, JobTaskContext, RetriableConnectError, SourceJobTaskContext
+from connectors.spark.cancelling import cancelling
 from connectors.spark.jars import Package, fetch_jars
 from connectors.spark.java import environment, find_java
 from connectors.spark.job import RECORD_CLASSES, WARM, Job
 from connectors.spark.load import Load
 from tidegate.kit.logs import get_logger
 
-__all__ = ["Cancelled", "SparkDriver", "cancelling", "tell"]
+__all__ = ["Cancelled", "SparkDriver", "tell"]
 
 logger = get_logger(__name__)
 
@@ -230,26 +231,6 @@ class SparkDriver:
             return True
 
         return cancelling(self._stopping, cancel)
-
-
-@contextlib.contextmanager
-def cancelling(stopping: threading.Event, cancel: Callable[[threading.Event], bool]) -> Iterator[None]:
-    """While the block lasts: once ``stopping`` is set, call ``cancel`` in a thread until it returns True. Its argument is set when the
-    block ends."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.1):
-            if stopping.is_set() and cancel(ended):
-                return
-
-    watcher = threading.Thread(target=watch, name="spark canceller", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def tell(context: JobTaskContext | SourceJobTaskContext, said: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from connect.api import ConnectError, JobTask, OffsetRange, Problem, RetriableConnectError, SinkConnector, get_logger
-from connectors.spark.client import cancelling
+from connectors.spark.cancelling import cancelling
 from connectors.spark.java import environment, find_java
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.properties_file import write_properties

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.api import ConnectError
+from connectors.spark.cancelling import cancelling
 from connectors.spark.java import environment, find_java
 
 __all__ = ["Query", "Result", "run_query"]
 
 _RECORDING_S: Final = 60
-_LOOK_S: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -81,27 +81,30 @@ def run_query(
             start_new_session=True,
         )
         assert process.stdin is not None and process.stdout is not None
-        over = threading.Event()
-        if stopping is not None:
-            threading.Thread(target=_kill_when, args=(stopping, over, process), daemon=True).start()
+        stopping = stopping or threading.Event()
+
+        def end(_: threading.Event) -> bool:
+            _kill(process)
+            return True
+
         try:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(asdict(query)))
-                process.stdin.close()
-            answer = _answer(process.stdout, on_progress)
-            if answer is None and stopping is not None and stopping.is_set():
-                raise ConnectError("the query was stopped")
-            if answer is None:
-                log.seek(0)
-                words = (log.read().strip().splitlines() or ["it left no words"])[-1]
-                raise ConnectError(f"Spark ended with status {process.wait()}: {words}")
-            if "error" in answer:
-                raise ConnectError(answer["error"])
-            yield Result(answer["columns"], answer["rows"], answer["more"], answer["notes"])
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_RECORDING_S)
+            with cancelling(stopping, end):
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(json.dumps(asdict(query)))
+                    process.stdin.close()
+                answer = _answer(process.stdout, on_progress)
+                if answer is None and stopping.is_set():
+                    raise ConnectError("the query was stopped")
+                if answer is None:
+                    log.seek(0)
+                    words = (log.read().strip().splitlines() or ["it left no words"])[-1]
+                    raise ConnectError(f"Spark ended with status {process.wait()}: {words}")
+                if "error" in answer:
+                    raise ConnectError(answer["error"])
+                yield Result(answer["columns"], answer["rows"], answer["more"], answer["notes"])
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_RECORDING_S)
         finally:
-            over.set()
             _kill(process)
             process.wait()
             process.stdout.close()
@@ -115,13 +118,6 @@ def _answer(lines: Iterable[str], on_progress: Callable[[str], None]) -> dict[st
             return said
         on_progress(said["progress"])
     return None
-
-
-def _kill_when(stopping: threading.Event, over: threading.Event, process: subprocess.Popen[str]) -> None:
-    while not over.is_set():
-        if stopping.wait(_LOOK_S):
-            _kill(process)
-            return
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
