@@ -25,6 +25,7 @@ __all__ = ["Delimited"]
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _MOST_TEXT: Final = 10_000
+_MOST_NAMES: Final = 20
 
 
 class Delimited(Format):
@@ -36,6 +37,8 @@ class Delimited(Format):
         if first is None:
             return
         names = self._names(first)
+        known = names if self.schema is None else self.schema.field_names
+        self.left_out = [name for name in names if name not in known]
         with opens() as file, closing(self._starts(opens, lines_before)) as starts:
             yield from _Blocks(self, transcoded(file, self.config.charset), names, lines_before, starts).read()
 
@@ -93,6 +96,8 @@ class Delimited(Format):
         if not self.config.case_sensitive:
             by_lower = {name.lower(): name for name in fields}
             header = [by_lower.get(name.lower(), name) for name in header]
+        if fields and not set(fields) & set(header):
+            raise DataError(self._unknown_header(first, fields))
         if twice := next((name for name in header if header.count(name) > 1), None):
             raise DataError(f"its header has the column {twice!r} twice")
         if "" in header:
@@ -104,6 +109,31 @@ class Delimited(Format):
         ]:
             raise DataError(f"its header has no column {missing[0]!r}; it has {', '.join(header)}")
         return header
+
+    def _unknown_header(self, first: Sequence[str], fields: Sequence[str]) -> str:
+        """What is wrong with a header of which the schema knows no name: most often its delimiter is another one."""
+        separator = self.config.separator
+        text = separator.join(first).removeprefix("\ufeff")
+        known = {name.lower() for name in fields}
+
+        def shared(other: str) -> int:
+            return len(known & {name.strip(" \t\"'").lower() for name in text.split(other)})
+
+        others = {each for each in text if not each.isalnum() and each.isascii() and each != separator}
+        best = max(sorted(others), key=shared, default=separator)
+        schema = "the schema of the first file that was read" if self.config.makes_schema else "value.schema"
+        told = f"its header has none of the schema's columns: it has {_listed(first)}, and {schema} has {_listed(fields)}"
+        if shared(best):
+            return f"{told}; csv.separator.char is {separator!r}, and {best!r} ({ord(best)}) would be right for this file"
+        return (
+            f"{told}; the header should have these names with {separator!r} between them (csv.separator.char); a file "
+            "without a header needs csv.first.row.as.header=false"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
 
 
 class _Blocks:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
 from connect.bench import Bench, RunningTask
@@ -330,6 +331,37 @@ def test_a_schema_is_inferred_once_and_kept(tmp_path: Path) -> None:
     batches = everything(made)
     assert [(row["id"], row["name"]) for row in values(batches)] == [(3, "5")]
     assert {batch.value_schema for batch in batches if len(batch)} == {schema}
+
+
+def test_a_header_without_a_column_of_the_schema_makes_no_rows(tmp_path: Path) -> None:
+    for name in ("in", "done", "error"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,country\n1,NO\n")
+    more = {"cleanup_policy": "MOVE", "finished_path": str(tmp_path / "done"), "error_path": str(tmp_path / "error")}
+    made = bench(tmp_path / "in", **more)
+    assert values(everything(made)) == [{"id": 1, "country": "NO"}]
+    (tmp_path / "in" / "k.csv").write_text("id;country\n1;NO\n2;DE\n")
+    with pytest.raises(ConnectError) as caught:
+        everything(made)
+    assert str(caught.value).endswith(
+        "k.csv cannot be read: its header has none of the schema's columns: it has 'id;country', and the schema of the first "
+        "file that was read has 'id', 'country'; csv.separator.char is ',', and ';' (59) would be right for this file"
+    )
+    (tmp_path / "in" / "k.csv").write_text("1,NO\n2,DE\n")
+    with pytest.raises(ConnectError, match="without a header needs csv.first.row.as.header=false"):
+        everything(made)
+    passed_over = bench(tmp_path / "in", halt_on_error="false", value_schema=json.dumps(USER), **more)
+    assert values(everything(passed_over)) == []
+    assert [[path.name for path in (tmp_path / name).iterdir()] for name in ("in", "error")] == [[], ["k.csv"]]
+
+
+def test_columns_that_the_schema_does_not_have_are_named_once_for_each_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv").write_text("id,more,other\n" + "2,x,y\n" * 3)
+    with capture_logs() as logs:
+        assert values(everything(bench(tmp_path, batch_size="1"))) == [{"id": 1}, *[{"id": 2}] * 3]
+    (told,) = (each for each in logs if each["event"].startswith("columns left out"))
+    assert (told["log_level"], told["file"], told["columns"]) == ("warning", str(tmp_path / "b.csv"), "more, other")
 
 
 def test_json_lines_take_types_and_tell_what_does_not_fit(tmp_path: Path) -> None:
