@@ -333,6 +333,55 @@ def test_a_schema_is_inferred_once_and_kept(tmp_path: Path) -> None:
     assert {batch.value_schema for batch in batches if len(batch)} == {schema}
 
 
+@pytest.mark.parametrize(
+    "text, ids, letters",
+    [
+        ('id,country\n8,"NO\n9,DE\n', [], [(2, 0, '8,"NO\n9,DE\n')]),
+        ('id,country\n7,SE\n\n8,"NO', [7], [(4, 1, '8,"NO')]),
+        ('id,country\nx,SE\n7,SE\n8,"', [7], [(2, 0, "x,SE"), (4, 2, '8,"')]),
+        ('id,country\n7,SE\n"8,NO\n9,DE\n', [7], [(3, 1, '"8,NO\n9,DE\n')]),
+        ('id,country\n8,"N""O', [], [(2, 0, '8,"N"O')]),
+        # These are closed.
+        ('id,country\n7,"SE"\n8,5" pipe\n', [7, 8], []),
+        ('id,country\n7,"SE\n"', [7], []),
+        ('id,country\n7,""', [7], []),
+        ("id,country\n7,SE\r\n8,NO\r\n", [7, 8], []),
+        ("id,country", [], []),
+        ("id,country\n7,SE\\", [7], []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("charset", ["UTF-8", "UTF-16"])
+def test_a_quote_that_is_not_closed_makes_a_bad_row(
+    tmp_path: Path, text: str, ids: list[int], letters: list[Any], charset: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode(charset))
+    schema = '{"type":"record","name":"R","fields":[{"name":"id","type":"long"},{"name":"country","type":["null","string"]}]}'
+    options = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "bad", "value.schema": schema}
+    batches = everything(bench(tmp_path, **options, csv_escape_char="92", file_charset=charset))
+    assert [row["id"] for row in values(batches)] == ids
+    told = values(batches, "bad")
+    assert [(letter["line"], letter["row"], letter["text"]) for letter in told] == letters
+    assert all("its quote is not closed" in letter["error"] for letter in told[-1:])
+    assert batches[-1].source_offset["done"] and not batches[-1].source_offset.get("failed")
+
+
+def test_a_quote_that_is_not_closed_is_found_in_one_column_and_in_a_header_and_over_blocks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id\n1\n"2\n3\n')
+    made = bench(tmp_path)
+    with pytest.raises(
+        ConnectError, match=r"line 3: the file ends inside a quoted cell: its quote is not closed: '\"2"
+    ):
+        everything(made)
+    (tmp_path / "a.csv").write_text("id\n1\n2\n3\n")
+    assert values(everything(made)) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    (tmp_path / "b.csv").write_text('"id\n1\n2\n')
+    with pytest.raises(ConnectError, match=r"b\.csv cannot be read: line 1: the file ends inside .*, in its header"):
+        everything(made)
+    (tmp_path / "b.csv").write_text('id\n4\n"5\n' + "6\n" * 2**22)
+    with pytest.raises(ConnectError, match=r"a row from line 3 on is longer than 4 MiB: is a quote not closed\?"):
+        everything(made)
+
+
 def test_a_header_without_a_column_of_the_schema_makes_no_rows(tmp_path: Path) -> None:
     for name in ("in", "done", "error"):
         (tmp_path / name).mkdir()
