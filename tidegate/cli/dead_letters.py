@@ -173,7 +173,9 @@ def _print_cause(cause: Mapping[str, Any]) -> None:
     if len(told) == len(examples) and "topic" not in examples[0]:
         del columns["topic"], columns["record"], columns["value"]
         whole = ("file", "error")
-        columns |= {name: [each.get(name) if name in whole else _short(each.get(name)) for each in told] for name in told[0]}
+        columns |= {
+            name: [each.get(name) if name in whole else _short(each.get(name)) for each in told] for name in told[0]
+        }
     print_table([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 
