@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Header", "column_of", "header_lists", "is_typed"]
 
 _KEPT: Final = 1000
+_KEPT_BYTES: Final = 256
+"""Most headers say the same in each record: a value that is no longer than this is converted once."""
 
 
 class Header(NamedTuple):
@@ -86,14 +88,23 @@ def _complete(schema: Schema) -> bool:
 
 
 def _payload(schema: Schema, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    # Not a double: 0.0 and -0.0 are equal.
+    again = isinstance(value, int) or (isinstance(value, str) and len(value) <= _KEPT_BYTES)
+    return _kept_payload(schema, value) if again else _made_payload(schema, value)
+
+
+def _made_payload(schema: Schema, value: Any) -> bytes:
     import pyarrow as pa
 
     from connect.data.json_text import json_texts
 
-    if value is None:
-        return None
     text: str = json_texts(schema, pa.array([value], schema.arrow_type))[0].as_py()
     return text.encode()
+
+
+_kept_payload: Final = lru_cache(_KEPT, typed=True)(_made_payload)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -117,7 +128,6 @@ def header_lists(column: pa.Array) -> list[tuple[Header, ...]]:
     return [tuple(_header(cell) for cell in cells or ()) for cells in column.to_pylist()]
 
 
-@lru_cache(maxsize=_KEPT)
 def _typed(value: bytes, text: str) -> tuple[Schema | None, Any]:
     if not text:
         return None, json.loads(value)
@@ -127,11 +137,14 @@ def _typed(value: bytes, text: str) -> tuple[Schema | None, Any]:
     return schema, pa.array([read(json.loads(value))], schema.arrow_type)[0].as_py(maps_as_pydicts="strict")
 
 
+_kept_typed: Final = lru_cache(_KEPT)(_typed)
+
+
 def _header(cell: dict[str, Any]) -> Header:
     text, value = cell.get("schema"), cell["value"]
     if text is None:
         return Header(cell["key"], value)
     if value is None:
         return Header(cell["key"], None, _reader(text)[0] if text else None)
-    schema, made = _typed(value, text)
+    schema, made = (_kept_typed if len(value) <= _KEPT_BYTES else _typed)(value, text)
     return Header(cell["key"], made, schema)

@@ -31,11 +31,29 @@ class Events:
 
     def __init__(self, config: SqliteConfig, database: str, headers: ContextHeaders) -> None:
         self._server, self._database, self._headers = config.prefix, database, headers
+        self._log = config.log
         self._skipped = frozenset(config.skipped)
         self._tombstones = config.tombstones
 
     def of_changes(self, shape: Shape, rows: Sequence[LogRow], position: Mapping[str, Any]) -> RecordBatch | None:
-        """The events for some changes with one shape, in order; None where all of their operations are skipped."""
+        """The events for some changes with one shape, in order; None where all of their operations are skipped.
+
+        Raises DataError that names the first change with a value that the schema does not have.
+        """
+        try:
+            return self._of_changes(shape, rows, position)
+        except DataError as error:
+            if len(rows) == 1:
+                number = rows[0][0]
+                raise DataError(
+                    f"{error}. The value is in the change log, where {number} is the change's seq in {self._log}: correct it there, "
+                    f"or leave the change out by DELETE FROM {self._log} WHERE seq = {number}"
+                ) from error
+            for row in rows:
+                self.of_changes(shape, [row], position)
+            raise
+
+    def _of_changes(self, shape: Shape, rows: Sequence[LogRow], position: Mapping[str, Any]) -> RecordBatch | None:
         width = len(shape.forms)
         seqs, ops, times, *cells = zip(*rows, strict=True)
         old, new = cells[:width], cells[width:]
@@ -116,8 +134,14 @@ class Events:
     def of_rows(
         self, shape: Shape, rows: Sequence[Sequence[Any]], marks: pa.Array, millis: int, position: Mapping[str, Any]
     ) -> RecordBatch:
-        """The events for rows read from the table; ``marks`` is the source block's ``snapshot``."""
-        columns = [column_of(shape, k, values) for k, values in enumerate(zip(*rows, strict=True))]
+        """The events for rows read from the table; ``marks`` is the source block's ``snapshot``.
+
+        Raises DataError for a value that the schema does not have.
+        """
+        try:
+            columns = [column_of(shape, k, values) for k, values in enumerate(zip(*rows, strict=True))]
+        except DataError as error:
+            raise DataError(f"{error}; mend the value, or leave the column out by column.exclude.list") from error
         after = struct_column(shape.layout.row, columns)
         keys = self._keys(shape, None, after, len(rows))
         source = self._source(shape, marks, constant(millis, _I64, len(rows)), [None] * len(rows))
@@ -157,6 +181,6 @@ def column_of(shape: Shape, at: int, values: Sequence[Any]) -> pa.Array:
     except (DataError, pa.ArrowInvalid, ArithmeticError) as error:
         raise DataError(
             f"column {column.name!r} of table {shape.table.full_name}, declared {column.declared or 'without a type'}: "
-            f"{error}; mend the value, or leave the column out by column.exclude.list"
+            f"{error}"
         ) from error
     return made

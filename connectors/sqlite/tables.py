@@ -83,11 +83,18 @@ class Table:
 
 
 def captured(connection: sqlite3.Connection, filters: Filters, log: str) -> list[Table]:
-    """The tables that a configuration selects, sorted by name, with the columns that it selects."""
+    """The tables that a configuration selects, sorted by name, with the columns that it selects.
+
+    Change logs are no tables of anybody: two connectors would tell each other's changes without end.
+    """
+    there = tables_of(connection)
+    names = {name for name, _ in there}
+    logs = {log, *(name for name in names if {f"{name}_shapes", f"{name}_owner"} <= names)}
+    own = {f"{name}{part}" for name in logs for part in ("", "_shapes", "_owner")}
     return [
         _table(connection, name, bool(without), filters)
-        for name, without in tables_of(connection)
-        if filters.table(f"{SCHEMA}.{name}") and name not in (log, f"{log}_shapes", f"{log}_owner")
+        for name, without in there
+        if filters.table(f"{SCHEMA}.{name}") and name not in own
     ]
 
 

@@ -46,6 +46,8 @@ class Form:
 
 
 _DECLARED: Final = re.compile(r"\s*([^(]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.DOTALL)
+_NOISE: Final = Decimal("1e-12")
+"""The error that arithmetic of doubles leaves, as in 0.1 + 0.2, by their size. SQLite has no other fractions."""
 _TIMES: Final = frozenset(["date", "datetime", "timestamp", "time"])
 
 
@@ -173,9 +175,13 @@ def _numeric(precision: int | None, scale: int, modes: Modes) -> Form:
         return Form(schema, _each(lambda v: _scaled(_decimal(v)), schema.arrow_type))
     schema = Schema.decimal(scale, precision)
 
+    unit = Decimal(1).scaleb(-scale)
+
     def exact(value: Any) -> Decimal:
         made = _decimal(value)
-        fitting = made.quantize(Decimal(1).scaleb(-scale)) if made.adjusted() < precision else made
+        fitting = made.quantize(unit) if made.adjusted() < precision else made
+        if isinstance(value, float) and abs(fitting - made) <= min(unit / 100, abs(made) * _NOISE):
+            made = fitting
         if fitting != made or fitting.adjusted() >= precision - scale:
             raise _refused(value, f"number of {precision} digits, {scale} of them after the point")
         return fitting

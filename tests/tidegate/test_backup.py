@@ -150,7 +150,7 @@ def test_a_backup_is_restored_to_another_cluster(
     with Admin(ClientConfig(target.bootstrap_servers)) as admin:
         assert admin.list_topics() == []
     done = run("restore", place, *there, *chosen, "--execute")
-    assert (done["written"], done["compared"], done["problems"]) == (39, True, [])
+    assert (done["written"], done["compared"], done["differing"], done["problems"]) == (39, True, 0, [])
     same(source, target.bootstrap_servers)
     with Admin(ClientConfig(target.bootstrap_servers)) as admin:
         billing = admin.group_offsets_with_notes("billing")
@@ -179,6 +179,7 @@ def test_a_backup_is_restored_to_another_cluster(
         producer.send(STATES, b"s0", b"of somebody else", partition=0)
     wrong = run("restore", place, *there, *chosen, "--execute", "--resume", fails=True)
     assert any(problem.startswith(f"{STATES}-0: offsets 0 to 5 differ") for problem in wrong["problems"])
+    assert wrong["differing"] == 1
 
 
 def test_a_backup_of_ours_is_restored_to_apache_kafka(

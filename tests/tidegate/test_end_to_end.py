@@ -1,5 +1,6 @@
 """Connectors through the whole platform: JSON over REST in, records and events out."""
 
+import json
 import sqlite3
 
 import pytest
@@ -75,6 +76,19 @@ def test_rows_of_a_table_arrive_as_avro_and_changes_follow(platform, tmp_path):
         {"id": 2, "item": "b", "price": None},
         {"id": 3, "item": "c", "price": 3.0},
     ]
+
+
+def test_a_null_stays_one_where_the_column_has_a_default(platform, tmp_path):
+    with sqlite3.connect(tmp_path / "defaults.db") as database:
+        database.execute("CREATE TABLE guests (id INTEGER PRIMARY KEY, level INT DEFAULT 7)")
+        database.execute("INSERT INTO guests VALUES (1, NULL)")
+        database.execute("INSERT INTO guests (id) VALUES (2)")
+    platform.create(
+        "guests", connector__class="SqliteCdcSource", database__path=tmp_path / "defaults.db", topic__prefix="hotel"
+    )
+    said = tidegate("consume", "hotel.main.guests", "--from-beginning", "-n", "2", "--values", "--data", platform.data)
+    assert [json.loads(line)["after"]["level"] for line in said.stdout.splitlines()] == [None, 7]
+    requests.delete(f"{platform.addresses['connect']}/connectors/guests", timeout=60).raise_for_status()
 
 
 def test_sinks_get_no_records_of_aborted_transactions(platform, tmp_path):

@@ -54,6 +54,8 @@ class PlatformRestore:
         self._goes_on, self._replaces, self._progress_of = goes_on, replaces, progress_of
         self._changes: list[list[str]] = []
         self._problems: list[str] = []
+        self._differing = 0
+        """Files whose records are not in the target."""
         self._bound: set[str] = set()
         """Connectors that can't go on in the target."""
 
@@ -111,6 +113,7 @@ class PlatformRestore:
             "executed": execute,
             "written": written,
             "compared": execute and compares,
+            "differing": self._differing,
             "groups": offsets,
             "changes": self._changes,
             "problems": self._problems,
@@ -138,7 +141,9 @@ class PlatformRestore:
             written = restore_records(config, self._store, self._point, where, progress)
         if compares:
             with self._progress_of("comparing") as progress, BatchConsumer(config.with_properties(READING)) as consumer:
-                self._problems += compare_records(consumer, self._store, self._point, where, progress)
+                differing = compare_records(consumer, self._store, self._point, where, progress)
+            self._differing += len(differing)
+            self._problems += differing
         return written
 
     def _groups(

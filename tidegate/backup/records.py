@@ -45,7 +45,7 @@ def fetched_tables(
 ) -> Iterator[pa.RecordBatch]:
     """The records of a partition with offsets from ``start`` to before ``end``, in the form of ``SCHEMA``.
 
-    Raises TidegateError where nothing arrives for two minutes.
+    Raises TidegateError where nothing arrives for two minutes of fetching: the time that the caller takes does not count.
     """
     from broker.client import TopicPartition
 
@@ -76,8 +76,9 @@ def fetched_parts(consumer: BatchConsumer, where: TopicPartition, start: int, en
         for fetched in consumer.fetch(500, _GROUP_BYTES):
             if fetched.topic_partition != where or fetched.next_offset <= position:
                 continue  # what the consumer had read ahead of the partition before
-            position, deadline = fetched.next_offset, time.monotonic() + _PATIENCE_S
+            position = fetched.next_offset
             yield fetched
+            deadline = time.monotonic() + _PATIENCE_S
         if time.monotonic() > deadline:
             raise TidegateError(f"{where}: nothing arrived after offset {position} for {_PATIENCE_S:.0f} s")
 

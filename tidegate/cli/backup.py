@@ -182,5 +182,5 @@ def restore(
 def _ending(told: dict[str, Any]) -> str:
     if not told["executed"]:
         return "nothing is changed: --execute does it"
-    compared = ", compared with the backup" if told["compared"] and not told["problems"] else ""
+    compared = ", compared with the backup" if told["compared"] and not told["differing"] else ""
     return f"restored backup {told['id']}: {told['written']:,} records written{compared}"

@@ -24,6 +24,9 @@ def _properties(assembly: Assembly) -> dict[str, str]:
         "key.converter": "io.confluent.connect.avro.AvroConverter",
         "value.converter": "io.confluent.connect.avro.AvroConverter",
         "schema.registry.url": schemas,
+        # A NULL stays one where the column has a default: otherwise a copy of a table differs from it.
+        "key.converter.ignore.default.for.nullables": "true",
+        "value.converter.ignore.default.for.nullables": "true",
         "offset.flush.interval.ms": "5000",
         "replication.factor.fit": "true",
         # Triggers, events and Spark write in transactions: what they undo is nothing for a sink.

@@ -90,3 +90,17 @@ def test_any_text_is_read(text):
     assert value is None or to_text(schema, value) is not None
     column = column_of([[Header("h", value, schema)]])
     assert column is None or isinstance(column, pa.ListArray)
+
+
+def test_values_that_are_equal_keep_their_types_and_signs():
+    cells = [
+        Header("h", True, Schema(SchemaType.BOOLEAN)),
+        Header("h", 1, Schema(SchemaType.INT64)),
+        Header("h", 1.0, Schema(SchemaType.FLOAT64)),
+        Header("h", 0.0, Schema(SchemaType.FLOAT64)),
+        Header("h", -0.0, Schema(SchemaType.FLOAT64)),
+        Header("h", "1", Schema(SchemaType.STRING)),
+        Header("h", "x" * 1000, Schema(SchemaType.STRING)),
+    ] * 2
+    (read,) = header_lists(column_of([cells]))
+    assert [repr(header.value) for header in read] == [repr(header.value) for header in cells]

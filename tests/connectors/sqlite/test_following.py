@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -392,6 +394,36 @@ def test_a_value_that_its_column_cannot_hold_is_named(database: SourceDatabase) 
         pytest.raises(DataError, match=r"'n' of table main\.t.*'many' is no integer"),
     ):
         settled(running.task)
+
+
+def test_a_change_with_such_a_value_is_named_with_its_place_in_the_log(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, price DECIMAL(10,2))")
+    bench = database.bench()
+    with bench.task() as running:
+        bench.commit(settled(running.task))
+        for price in ("1.5", "0.1 + 0.2", "1e6 + 0.1 + 0.2", "'cheap'", "2"):
+            database.execute(f"INSERT INTO t (price) VALUES ({price})")
+        words = r"'price' of table main\.t.*'cheap' is no number.*DELETE FROM tidegate_changes WHERE seq = (\d+)"
+        with pytest.raises(DataError, match=words) as told:
+            settled(running.task)
+        number = re.search(words, str(told.value))[1]  # type: ignore[index]
+        database.execute(f"DELETE FROM tidegate_changes WHERE seq = {number}")
+        prices = [after["price"] for *_, after in events(settled(running.task))]
+    assert prices == [Decimal(text) for text in ("1.50", "0.30", "1000000.30", "2.00")]
+
+
+def test_connectors_of_one_file_leave_the_logs_of_others_alone(database: SourceDatabase) -> None:
+    database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    database.execute("INSERT INTO t VALUES (1)")
+    benches = [database.bench()]
+    benches.append(Bench(SqliteSource, database.properties(topic_prefix="other", change_log_name="log2")))
+    for _ in range(2):  # the first ones make the logs
+        for bench in benches:
+            with bench.task() as running:
+                batches = settled(running.task)
+                bench.commit(batches)
+                assert {batch.topic.rpartition(".")[2] for batch in batches} <= {"t"}
+    assert {row[0] for row in database.execute("SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger'")} == {"t"}
 
 
 def test_writers_in_other_processes_are_followed_while_they_write(database: SourceDatabase) -> None:
