@@ -15,14 +15,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition, Transaction
-from connectors.folders.source import _LETTER
+from connectors.folders import source as files
+from connectors.telemetry import source as telemetry
 from registry.client import RegistryClient
 from tests.support.platform import running_platform, tidegate, until
 from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate as command_line
 from tidegate.console.remedies import letter_remedy
 from tidegate.dead_letters.letter_queue import Queue as LetterQueue
-from tidegate.dead_letters.letter_queue import group_of
+from tidegate.dead_letters.letter_queue import group_of, told_by_source
 from tidegate.dead_letters.replaying import Plan
 from tidegate.dead_letters.sent import NOTHING, Sent, written
 
@@ -417,7 +418,8 @@ def test_letters_of_a_source_say_in_their_value_what_was_wrong(queue: Callable[[
     q = queue("files")
     q.create(q.topic)
     file = "/var/spool/" + "a long way to go/" * 4 + "a.csv"
-    assert [field.name for field in _LETTER.fields] == ["file", "line", "row", "error", "text"]
+    for schema in (files._LETTER, telemetry._LETTER):
+        assert told_by_source(dict.fromkeys(schema.field_names, "x")) is not None
     letters = [
         {"file": file, "line": 3 + n, "row": n, "error": f"it has {n} columns, and 9 are expected", "text": "x,y"}
         for n in range(2)
