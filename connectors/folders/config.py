@@ -524,6 +524,7 @@ class FolderSourceConfig(SftpKeys, AzureKeys, GcsKeys):
             yield from self._width_problems()
         if self.makes_schema and not self.generates:
             yield Problem("value.schema", "give value.schema, or schema.generation.enabled=true")
+        yield from self._key_problems()
         if self.timestamp_mode.upper() == "FIELD" and not self.timestamp_field:
             yield Problem("timestamp.field", "timestamp.mode=FIELD needs timestamp.field")
         if self.strict_quotes:
@@ -541,6 +542,26 @@ class FolderSourceConfig(SftpKeys, AzureKeys, GcsKeys):
                 java_format(pattern)
             except ConnectError as error:
                 yield Problem("parser.timestamp.date.formats", str(error))
+
+    def _key_problems(self) -> Iterable[Problem]:
+        """Those of keys that no file can change: a schema that is made of the first file is not known yet."""
+        kind = self.input_format.lower()
+        if self.key_schema is None:
+            name, fields = "schema.generation.key.fields", tuple(self.key_fields)
+        else:
+            name, fields = "key.schema", read_schema(self.key_schema).field_names
+        if not fields:
+            return
+        if kind in ("lines", "binary") or (kind in ("json", "xml") and not self.typed):
+            without_schema = " with json.schemaless=true" if kind in ("json", "xml") else ""
+            yield Problem(
+                name, f"values of input.format={kind}{without_schema} have no fields to make keys of: leave {name} out"
+            )
+            return
+        value = None if kind in ("parquet", "avro") else self.value
+        known = fields if value is None else value.field_names
+        if missing := [each for each in fields if each not in known]:
+            yield Problem(name, f"{name} has {', '.join(missing)}; the fields of value.schema are {', '.join(known)}")
 
     def _regex_problems(self) -> Iterable[Problem]:
         import re2

@@ -258,8 +258,16 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
                 else:
                     yield cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(opened, mode="r"), codec))
 
+        told = False
         try:
             for block in format_.read(opens):
+                if format_.left_out and not told:
+                    told = True
+                    logger.warning(
+                        "columns left out: the schema does not have them",
+                        file=self._folder.path(file.name),
+                        columns=", ".join(format_.left_out),
+                    )
                 if self._schema is None and self.config.makes_schema and block.schema is not None:
                     self._schema, self._schema_is_stored = block.schema, False
                 yield block

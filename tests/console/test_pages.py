@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.servers.chromium import AXE, running_chromium
 from tests.servers.fixtures import or_skip
-from tests.support.platform import running_platform, until
+from tests.support.console import Visitor
+from tests.support.platform import running_platform, tidegate, until
 
 pytestmark = [pytest.mark.proof, pytest.mark.servers]
 
@@ -452,6 +453,24 @@ def test_a_query_is_stopped_or_refused(page, platform):
     follow(page, "button:has-text('Stop')")
     page.wait_for_selector("#result .error", timeout=30_000)
     assert "the query was stopped" in page.inner_text("#result")
+
+
+def test_letters_of_a_source_and_letters_without_context_have_pages(platform, tmp_path):
+    """In the first the value says what was wrong; the others may be of a sink that writes no headers."""
+    (tmp_path / "a.csv").write_text("id,name\n1,a\n2\n")
+    letters = {"errors__tolerance": "all", "errors__deadletterqueue__topic__name": "console-bad-rows"}
+    files = {"input__path": tmp_path, "input__file__pattern": ".*csv", "file__minimum__age__ms": "0"}
+    platform.create("bad-rows", connector__class="FileSource", topic="console-rows", **files, **letters)
+    visitor = Visitor(platform.addresses["console"])
+    until(lambda: "1 letter in" in visitor.get("/dead-letters/bad-rows"), "the letter of the source")
+    page = visitor.get("/dead-letters/bad-rows")
+    assert "in TASK_POLL" in page and "it has 1 columns, and 2 are expected" in page and "another file" in page
+    assert "it has 1 columns" in visitor.get("/dead-letters/bad-rows/0/0")
+    (tmp_path / "bare").write_text("bare\n")
+    tidegate("produce", "console-bad-rows", tmp_path / "bare", "--raw", "--data", platform.data)
+    assert "a sink writes into later letters" in visitor.get("/dead-letters/bad-rows")
+    assert "Came from" not in visitor.get("/dead-letters/bad-rows/0/1")
+    requests.delete(f"{platform.addresses['connect']}/connectors/bad-rows", timeout=60).raise_for_status()
 
 
 PATHS = (

@@ -17,7 +17,7 @@ from tidegate.cli.kafka.positions import POSITION
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.worker import path_of
 from tidegate.dead_letters.causes import common_message, shape_of
-from tidegate.dead_letters.letter_queue import Queue
+from tidegate.dead_letters.letter_queue import Queue, told_by_source
 from tidegate.dead_letters.replaying import Edits, Plan
 from tidegate.dead_letters.trying import MOST_TRIED, Trial, try_letters
 from tidegate.kit.errors import UsageError
@@ -42,7 +42,7 @@ _NAMED: Final = 10
 
 @click.group()
 def dlq() -> None:
-    """Look at the dead letters of sinks, by cause, and send them back."""
+    """Look at dead letters, by cause, and send those of sinks back."""
 
 
 def _dlq_options(function: F) -> F:
@@ -161,14 +161,21 @@ def _print_cause(cause: Mapping[str, Any]) -> None:
     }
     if cause["stage"] is None:
         click.echo(
-            f"\n{counted(cause['count'], 'letter')} without context: with {_CONTEXT}=true the connector writes into later ones "
-            "where they came from and what was wrong"
+            f"\n{counted(cause['count'], 'letter')} without context: with {_CONTEXT}=true a sink writes into later ones where "
+            "they came from and what was wrong"
         )
         del columns["topic"], columns["record"]
     else:
         stage = f" in {cause['stage']}" if cause["stage"] else ""
         message = f": {cause['message']}" if cause["message"] else ""
         click.echo(f"\n{counted(cause['count'], 'time')} {cause['error'] or 'an error'}{stage}{message}")
+    told = [each for letter in examples if (each := told_by_source(letter["value"])) is not None]
+    if len(told) == len(examples) and "topic" not in examples[0]:
+        del columns["topic"], columns["record"], columns["value"]
+        whole = ("file", "error")
+        columns |= {
+            name: [each.get(name) if name in whole else _short(each.get(name)) for each in told] for name in told[0]
+        }
     print_table([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 

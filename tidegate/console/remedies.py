@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tidegate.dead_letters.letter_queue import POLLING
+
 __all__ = ["first_sentence", "letter_remedy", "remedy", "rest_of"]
 
 _REMEDIES: Final = tuple(
@@ -75,6 +77,8 @@ def letter_remedy(stage: str, message: str) -> str:
     """The same for a record in a dead letter queue, by the stage that refused it."""
     if stage.endswith("CONVERTER"):
         return "If the record is wrong, edit it and send it back. If the converter is, correct the connector, then send all back."
+    if stage == POLLING:
+        return "Correct what the source reads and hand it over anew: a file source reads the rows from another file. Only sinks read what is sent back."
     if stage in ("TRANSFORMATION", "PREDICATE"):
         return "If the record is wrong, edit it and send it back. If the transformation is, correct the connector, then send all back."
     return remedy(message)

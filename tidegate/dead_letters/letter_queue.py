@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.client import Admin, ClientConfig, KafkaRecord, TopicPartition
     from tidegate.records.decoding import Decode
 
-__all__ = ["MEMBERS", "REPLAYS", "Letter", "Queue", "group_of"]
+__all__ = ["MEMBERS", "POLLING", "REPLAYS", "Letter", "Queue", "group_of", "told_by_source"]
 
 _PREFIX: Final = "__connect.errors."
 """Of the headers in which Connect says what went wrong (KIP-298)."""
@@ -37,6 +37,13 @@ MEMBERS: Final = (
     "value",
 )
 """The fields of a letter as it is shown."""
+POLLING: Final = "TASK_POLL"
+"""Connect's stage of a letter that a source has written."""
+_OF_SOURCES: Final = (
+    frozenset({"file", "line", "row", "error", "text"}),
+    frozenset({"listener", "sender", "error", "message"}),
+)
+"""The fields of the values that sources write: of files, and of what comes over the network."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +100,23 @@ class Letter:
         return any(name.startswith(_PREFIX) for name, _ in self.record.headers)
 
     def shown(self, decode: Decode) -> dict[str, Any]:
-        """Its facts, for people."""
+        """Its facts, for people. What a source could not read says in its value what was wrong; no headers do."""
         stage, error, message = self.cause
         topic, partition, offset = self.fact("topic"), self.fact("partition"), self.fact("offset")
         origin = None if partition is None or offset is None else f"{partition}:{offset}"
         context = {"topic": topic, "from": origin, "stage": stage, "error": error, "message": message}
+        key, value = decode(self.record.key), decode(self.record.value)
+        if not self.has_context:
+            told = told_by_source(value)
+            context = {} if told is None else {"stage": POLLING, "error": "", "message": str(told["error"])}
         return {
             "partition": self.record.partition,
             "offset": self.record.offset,
             "timestamp": self.record.timestamp_ms,
-            **({name: text for name, text in context.items() if text is not None} if self.has_context else {}),
+            **{name: text for name, text in context.items() if text is not None},
             "replays": self.replays,
-            "key": decode(self.record.key),
-            "value": decode(self.record.value),
+            "key": key,
+            "value": value,
         }
 
 
@@ -186,6 +197,13 @@ class Queue:
                         if record.offset < end:
                             yield Letter(record)
                 left = {p: end for p, end in left.items() if await consumer.position(p) < end}
+
+
+def told_by_source(value: Any) -> Mapping[str, Any] | None:
+    """What a source says in the value of its letter, with or without the schema of JsonConverter; None for any other value."""
+    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
+        value = value["payload"]
+    return value if isinstance(value, dict) and value.keys() in _OF_SOURCES else None
 
 
 def group_of(connector: str) -> str:

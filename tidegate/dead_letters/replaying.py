@@ -235,7 +235,7 @@ class Plan:
         if self._target is None and origin is None:
             raise UsageError(
                 f"{self._queue.topic} {record.partition}:{record.offset} does not say where it came from "
-                "(errors.deadletterqueue.context.headers.enable was not true): give --to TOPIC"
+                "(a source wrote it, or errors.deadletterqueue.context.headers.enable was not true): give --to TOPIC"
             )
         partition = letter.fact("partition")
         topic = self._target or str(origin)

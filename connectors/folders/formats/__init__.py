@@ -48,6 +48,8 @@ class Format(ABC):
 
     def __init__(self, config: FolderSourceConfig, schema: Schema | None) -> None:
         self.config, self.schema = config, schema
+        self.left_out: Sequence[str] = ()
+        """The file's columns that the schema does not have, once its first block is read."""
 
     @abstractmethod
     def read(self, opens: Opens) -> Iterator[Block]:

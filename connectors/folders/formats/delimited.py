@@ -7,6 +7,8 @@ import io
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
+from secrets import token_hex
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from connect.api import DataError
+from connectors.folders.config import FolderSourceConfig
 from connectors.folders.formats import BadRow, Block, Format, Opens
 from connectors.folders.formats.lines import transcoded
 from connectors.folders.schemas import inferred, of_strings
@@ -25,6 +28,8 @@ __all__ = ["Delimited"]
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _MOST_TEXT: Final = 10_000
+_MOST_NAMES: Final = 20
+_UNCLOSED: Final = "the file ends inside a quoted cell: its quote is not closed"
 
 
 class Delimited(Format):
@@ -36,16 +41,23 @@ class Delimited(Format):
         if first is None:
             return
         names = self._names(first)
+        known = names if self.schema is None else self.schema.field_names
+        self.left_out = [name for name in names if name not in known]
         with opens() as file, closing(self._starts(opens, lines_before)) as starts:
             yield from _Blocks(self, transcoded(file, self.config.charset), names, lines_before, starts).read()
 
     def _first_row(self, file: Any) -> tuple[list[str] | None, int]:
         """The first row that is not empty, and the number of lines before the first row of data."""
         before = self.config.skip_lines
-        rows = self._python_rows(file, before)
+        end = _mark(self.config)
+        rows = self._python_rows(file, before, end)
         try:
             for row in rows:
                 after = self.config.skip_lines + rows.line_num
+                if row == [end]:
+                    break
+                if self.config.first_row_is_header and end in "".join(row):
+                    raise DataError(f"line {before + 1}: {_UNCLOSED}, in its header")
                 if row:
                     return row, after if self.config.first_row_is_header else before
                 before = after
@@ -65,16 +77,16 @@ class Delimited(Format):
                         yield before + 1
                     before = lines_before + rows.line_num
             except csv.Error:
-                return
+                yield before + 1
 
-    def _python_rows(self, file: Any, skipped: int) -> Any:
+    def _python_rows(self, file: Any, skipped: int, *more: str) -> Any:
         config = self.config
         text = io.TextIOWrapper(io.BufferedReader(_Raw(file)), encoding=config.charset, errors="replace", newline="")
         for _ in range(skipped):
             text.readline()
         quote = config.quote
         return csv.reader(
-            text,
+            chain(text, more),
             delimiter=config.separator,
             quotechar=quote,
             quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
@@ -93,6 +105,8 @@ class Delimited(Format):
         if not self.config.case_sensitive:
             by_lower = {name.lower(): name for name in fields}
             header = [by_lower.get(name.lower(), name) for name in header]
+        if fields and not set(fields) & set(header):
+            raise DataError(self._unknown_header(first, fields))
         if twice := next((name for name in header if header.count(name) > 1), None):
             raise DataError(f"its header has the column {twice!r} twice")
         if "" in header:
@@ -105,6 +119,35 @@ class Delimited(Format):
             raise DataError(f"its header has no column {missing[0]!r}; it has {', '.join(header)}")
         return header
 
+    def _unknown_header(self, first: Sequence[str], fields: Sequence[str]) -> str:
+        """What is wrong with a header of which the schema knows no name: most often its delimiter is another one."""
+        separator = self.config.separator
+        text = separator.join(first).removeprefix("\ufeff")
+        known = {name.lower() for name in fields}
+
+        def shared(other: str) -> int:
+            return len(known & {name.strip(" \t\"'").lower() for name in text.split(other)})
+
+        others = {each for each in text if not each.isalnum() and each.isascii() and each != separator}
+        best = max(sorted(others), key=shared, default=separator)
+        schema = "the schema of the first file that was read" if self.config.makes_schema else "value.schema"
+        told = (
+            f"its header has none of the schema's columns: it has {_listed(first)}, and {schema} has {_listed(fields)}"
+        )
+        if shared(best):
+            return (
+                f"{told}; csv.separator.char is {separator!r}, and {best!r} ({ord(best)}) would be right for this file"
+            )
+        return (
+            f"{told}; the header should have these names with {separator!r} between them (csv.separator.char); a file "
+            "without a header needs csv.first.row.as.header=false"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
+
 
 class _Blocks:
     """One pass through a file. A row's number counts the rows after the header, bad ones too, but no empty lines."""
@@ -116,10 +159,12 @@ class _Blocks:
         self._starts, self._lines_before = enumerate(starts), lines_before
         self._bad: deque[tuple[int, str, str]] = deque()
         self._next = 0
+        self._end = _mark(self._config)
         quote, escape = self._config.quote, self._config.escape
+        marked = _Marked(file, self._end_row(len(names)).encode()) if quote is not None else file
         nulls = self._config.null_indicator
         self._open: Callable[[], Any] = lambda: pa_csv.open_csv(
-            file,
+            marked,
             read_options=pa_csv.ReadOptions(
                 use_threads=False, block_size=_BLOCK_BYTES, column_names=list(names), skip_rows=lines_before
             ),
@@ -142,16 +187,51 @@ class _Blocks:
 
     def _invalid(self, row: Any) -> str:
         """Arrow tells of rows ahead of those that it returns, and counts the lines that it skipped as well."""
+        text, marked, _ = row.text.partition("\n" + self._end)
+        if row.text.startswith(self._end):
+            return "skip"
         error = f"it has {row.actual_columns} columns, and {row.expected_columns} are expected"
-        self._bad.append((row.number - 1 - self._lines_before, row.text, error))
+        if marked and not (self._config.escape and text.endswith(self._config.escape)):
+            error = _UNCLOSED
+        self._bad.append((row.number - 1 - self._lines_before, text, error))
         return "skip"
+
+    def _end_row(self, width: int) -> str:
+        """A row behind the file's last one that has the wrong number of columns: Arrow tells of it, or takes it for a part of a
+        cell that is still open.
+        """
+        return f"\n{self._end}{self._config.separator + self._end if width == 1 else ''}\n"
+
+    def _without_end(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, without a last one whose quote is not closed before the file ends: that one is bad."""
+        last = batch.columns[-1][-1].as_py() or b""
+        text, marked, rest = last.partition(b"\n" + self._end.encode())
+        if not marked:
+            return batch
+        columns = dict(zip(self._names, batch.columns, strict=True))
+        before, name = batch.slice(0, batch.num_rows - 1), self._names[-1]
+        if not rest.endswith(b"\n"):  # an escape character is the file's last one, and takes the line end for itself
+            cells = pa.concat_arrays([before.columns[-1], pa.array([text], pa.binary())])
+            return batch.set_column(batch.num_columns - 1, name, cells)
+        *others, _ = columns
+        written = _written({each: columns[each] for each in others}, batch.num_rows - 1, self._config.separator)
+        written += (self._config.separator if others else "") + str(self._config.quote) + text.decode(errors="replace")
+        self._bad.append((self._next + len(self._bad) + batch.num_rows - 1, written, _UNCLOSED))
+        return before
 
     def read(self) -> Iterator[Block]:
         try:
-            for batch in self._open():
+            for read in self._open():
+                batch = self._without_end(read) if read.num_rows else read
                 if batch.num_rows:
                     yield self._block(batch)
         except pa.ArrowInvalid as error:
+            if "straddling" in str(error):
+                line = self._line(self._next)
+                where = "a row" if line is None else f"a row from line {line} on"
+                raise DataError(
+                    f"{where} is longer than {_BLOCK_BYTES // 1024**2} MiB: is a quote not closed?"
+                ) from error
             if "Empty CSV file" not in str(error):
                 raise DataError(f"not CSV that can be read: {error}") from error
         if self._bad:
@@ -214,6 +294,12 @@ def _written(columns: dict[str, pa.Array], row: int, separator: str) -> str:
     return text.getvalue()
 
 
+def _mark(config: FolderSourceConfig) -> str:
+    """A text that no file has, and that every parser takes as it is."""
+    special = (config.separator, config.quote, config.escape)
+    return "".join(each for each in token_hex(16) if each not in special)
+
+
 class _Raw(io.RawIOBase):
     """A file without seeking, for io's wrappers; it stays open."""
 
@@ -227,3 +313,22 @@ class _Raw(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+class _Marked(_Raw):
+    """A file with some bytes behind its end."""
+
+    def __init__(self, file: Any, end: bytes) -> None:
+        super().__init__(file)
+        self._left = end
+
+    def read(self, size: int, /) -> bytes:  # type: ignore[override]
+        """All that is there up to a size: Arrow skips lines in the first bytes that it gets, and needs them whole."""
+        parts: list[bytes] = []
+        while size and (data := self._file.read(size)):
+            parts.append(data)
+            size -= len(data)
+        if 0 < len(self._left) <= size:
+            parts.append(self._left)
+            self._left = b""
+        return b"".join(parts)

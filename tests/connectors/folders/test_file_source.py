@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from connect.api import ConnectError, RecordBatch, Schema, SchemaType
 from connect.bench import Bench, RunningTask
@@ -332,6 +333,86 @@ def test_a_schema_is_inferred_once_and_kept(tmp_path: Path) -> None:
     assert {batch.value_schema for batch in batches if len(batch)} == {schema}
 
 
+@pytest.mark.parametrize(
+    "text, ids, letters",
+    [
+        ('id,country\n8,"NO\n9,DE\n', [], [(2, 0, '8,"NO\n9,DE\n')]),
+        ('id,country\n7,SE\n\n8,"NO', [7], [(4, 1, '8,"NO')]),
+        ('id,country\nx,SE\n7,SE\n8,"', [7], [(2, 0, "x,SE"), (4, 2, '8,"')]),
+        ('id,country\n7,SE\n"8,NO\n9,DE\n', [7], [(3, 1, '"8,NO\n9,DE\n')]),
+        ('id,country\n8,"N""O', [], [(2, 0, '8,"N"O')]),
+        # These are closed.
+        ('id,country\n7,"SE"\n8,5" pipe\n', [7, 8], []),
+        ('id,country\n7,"SE\n"', [7], []),
+        ('id,country\n7,""', [7], []),
+        ("id,country\n7,SE\r\n8,NO\r\n", [7, 8], []),
+        ("id,country", [], []),
+        ("id,country\n7,SE\\", [7], []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("charset", ["UTF-8", "UTF-16"])
+def test_a_quote_that_is_not_closed_makes_a_bad_row(
+    tmp_path: Path, text: str, ids: list[int], letters: list[Any], charset: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode(charset))
+    schema = '{"type":"record","name":"R","fields":[{"name":"id","type":"long"},{"name":"country","type":["null","string"]}]}'
+    options = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "bad", "value.schema": schema}
+    batches = everything(bench(tmp_path, **options, csv_escape_char="92", file_charset=charset))
+    assert [row["id"] for row in values(batches)] == ids
+    told = values(batches, "bad")
+    assert [(letter["line"], letter["row"], letter["text"]) for letter in told] == letters
+    assert all("its quote is not closed" in letter["error"] for letter in told[-1:])
+    assert batches[-1].source_offset["done"] and not batches[-1].source_offset.get("failed")
+
+
+def test_a_quote_that_is_not_closed_is_found_in_one_column_and_in_a_header_and_over_blocks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id\n1\n"2\n3\n')
+    made = bench(tmp_path)
+    with pytest.raises(
+        ConnectError, match=r"line 3: the file ends inside a quoted cell: its quote is not closed: '\"2"
+    ):
+        everything(made)
+    (tmp_path / "a.csv").write_text("id\n1\n2\n3\n")
+    assert values(everything(made)) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    (tmp_path / "b.csv").write_text('"id\n1\n2\n')
+    with pytest.raises(ConnectError, match=r"b\.csv cannot be read: line 1: the file ends inside .*, in its header"):
+        everything(made)
+    (tmp_path / "b.csv").write_text('id\n4\n"5\n' + "6\n" * 2**22)
+    with pytest.raises(ConnectError, match=r"a row from line 3 on is longer than 4 MiB: is a quote not closed\?"):
+        everything(made)
+
+
+def test_a_header_without_a_column_of_the_schema_makes_no_rows(tmp_path: Path) -> None:
+    for name in ("in", "done", "error"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,country\n1,NO\n")
+    more = {"cleanup_policy": "MOVE", "finished_path": str(tmp_path / "done"), "error_path": str(tmp_path / "error")}
+    made = bench(tmp_path / "in", **more)
+    assert values(everything(made)) == [{"id": 1, "country": "NO"}]
+    (tmp_path / "in" / "k.csv").write_text("id;country\n1;NO\n2;DE\n")
+    with pytest.raises(ConnectError) as caught:
+        everything(made)
+    assert str(caught.value).endswith(
+        "k.csv cannot be read: its header has none of the schema's columns: it has 'id;country', and the schema of the first "
+        "file that was read has 'id', 'country'; csv.separator.char is ',', and ';' (59) would be right for this file"
+    )
+    (tmp_path / "in" / "k.csv").write_text("1,NO\n2,DE\n")
+    with pytest.raises(ConnectError, match="without a header needs csv.first.row.as.header=false"):
+        everything(made)
+    passed_over = bench(tmp_path / "in", halt_on_error="false", value_schema=json.dumps(USER), **more)
+    assert values(everything(passed_over)) == []
+    assert [[path.name for path in (tmp_path / name).iterdir()] for name in ("in", "error")] == [[], ["k.csv"]]
+
+
+def test_columns_that_the_schema_does_not_have_are_named_once_for_each_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv").write_text("id,more,other\n" + "2,x,y\n" * 3)
+    with capture_logs() as logs:
+        assert values(everything(bench(tmp_path, batch_size="1"))) == [{"id": 1}, *[{"id": 2}] * 3]
+    (told,) = (each for each in logs if each["event"].startswith("columns left out"))
+    assert (told["log_level"], told["file"], told["columns"]) == ("warning", str(tmp_path / "b.csv"), "more, other")
+
+
 def test_json_lines_take_types_and_tell_what_does_not_fit(tmp_path: Path) -> None:
     rows = [
         {"id": 1, "name": "a", "born": "1990-05-01", "seen": "2020-02-03T04:05:06", "money": "1.25"},
@@ -465,6 +546,11 @@ def test_tasks_share_files_and_walk_folders(tmp_path: Path) -> None:
         ({"schema.generation.enabled": "false"}, "value.schema", "give value.schema"),
         ({"value.schema": "{"}, "value.schema", "it is not JSON"),
         ({"value.schema": '{"type": "INT64"}'}, "value.schema", "Unknown schema type: INT64"),
+        ({"value.schema": json.dumps(USER), "schema.generation.key.fields": "id,nom"}, "schema.generation.key.fields",
+         "schema.generation.key.fields has nom; the fields of value.schema are id, name, born, seen, money"),
+        ({"value.schema": json.dumps(KEY), "key.schema": json.dumps(USER)}, "key.schema", "key.schema has name, born"),
+        ({"key.schema": "{"}, "key.schema", "it is not JSON"),
+        ({"input.format": "lines", "schema.generation.key.fields": "id"}, "schema.generation.key.fields", "no fields"),
         ({"csv.separator.char": "ab"}, "csv.separator.char", "should be a character"),
         ({"parser.timestamp.date.formats": "QQ"}, "parser.timestamp.date.formats", "'QQ' in 'QQ' is not supported"),
         ({"error.path": "s3://bucket/x"}, "error.path", "in the same store"),

@@ -15,12 +15,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.client import Admin, BatchProducer, ClientConfig, NewTopic, TopicPartition, Transaction
+from connectors.folders import source as files
+from connectors.telemetry import source as telemetry
 from registry.client import RegistryClient
 from tests.support.platform import running_platform, tidegate, until
 from tests.support.registry import RegistryThread
 from tidegate.cli import tidegate as command_line
+from tidegate.console.remedies import letter_remedy
 from tidegate.dead_letters.letter_queue import Queue as LetterQueue
-from tidegate.dead_letters.letter_queue import group_of
+from tidegate.dead_letters.letter_queue import group_of, told_by_source
 from tidegate.dead_letters.replaying import Plan
 from tidegate.dead_letters.sent import NOTHING, Sent, written
 
@@ -411,15 +414,38 @@ def test_letters_without_headers_need_a_topic(queue: Callable[[str], Queue]) -> 
     assert q.dlq("replay", "--to", "plain-orders", "--execute").stdout == "1 letter is sent to plain-orders\n"
 
 
+def test_letters_of_a_source_say_in_their_value_what_was_wrong(queue: Callable[[str], Queue]) -> None:
+    q = queue("files")
+    q.create(q.topic)
+    file = "/var/spool/" + "a long way to go/" * 4 + "a.csv"
+    for schema in (files._LETTER, telemetry._LETTER):
+        assert told_by_source(dict.fromkeys(schema.field_names, "x")) is not None
+    letters = [
+        {"file": file, "line": 3 + n, "row": n, "error": f"it has {n} columns, and 9 are expected", "text": "x,y"}
+        for n in range(2)
+    ]
+    q.write([(None, json.dumps(letters[0]), {})])
+    q.write([(None, json.dumps({"schema": {"type": "struct"}, "payload": letters[1]}), {})])
+    _, _, why, names, first, _ = q.dlq("show").stdout.splitlines()
+    assert why == "2 times an error in TASK_POLL: it has … columns, and 9 are expected"
+    assert names.split() == ["letter", "time", "file", "line", "row", "error", "text"]
+    cells = [cell.strip() for cell in first.split("  ") if cell.strip()]
+    assert cells[-5:] == [file, "3", "0", "it has 0 columns, and 9 are expected", '"x,y"']
+    (cause,) = json.loads(q.dlq("show", "--json").stdout)["causes"]
+    assert (cause["stage"], cause["count"]) == ("TASK_POLL", 2)
+    lines = q.open_letters()
+    assert [line["message"] for line in lines] == [letter["error"] for letter in letters]
+    assert "another file" in letter_remedy(cause["stage"], cause["message"])
+    assert "a source wrote it" in str(q.replayed(lines, fails=True).exception)
+
+
 def test_of_letters_without_headers_what_is_known_is_shown(queue: Callable[[str], Queue]) -> None:
     q = queue("bare")
     q.create(q.topic, "bare-orders")
     q.write([("k", "{bad", {}), (None, "2", {"mine": "x"})])
     first, blank, why, names, *rows = q.dlq("show").stdout.splitlines()
     assert (first, blank) == ("2 letters of bare in dlq-bare", "")
-    assert why.startswith(
-        "2 letters without context: with errors.deadletterqueue.context.headers.enable=true the connector"
-    )
+    assert why.startswith("2 letters without context: with errors.deadletterqueue.context.headers.enable=true a sink")
     assert names.split() == ["letter", "time", "value"]
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("0:0", '"{bad"'), ("0:1", "2")]
     lines = q.open_letters()
