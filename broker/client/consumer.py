@@ -121,7 +121,7 @@ class BatchConsumer:
         return self
 
     async def stop(self) -> None:
-        """Leave the group and disconnect."""
+        """Leave the group and disconnect. Cancelled, it disconnects only: the group misses it after session.timeout.ms."""
         self._stop_awaiting()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:

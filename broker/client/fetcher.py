@@ -16,6 +16,7 @@ from typing import Any, Final
 import aiokafka.errors as library
 from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, OffsetResetStrategy
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.structs import TopicPartition
@@ -235,3 +236,19 @@ class BatchingConsumer(AIOKafkaConsumer):  # type: ignore[misc]
             isolation_level=self._isolation_level,
             client_rack=self._client_rack,
         )
+
+    async def stop(self) -> None:
+        """Leave the group and disconnect. Cancelled, it disconnects without leaving: heartbeats that went on would keep the place of
+        a member that never joins again, and the whole group would wait for it as long as max.poll.interval.ms.
+        """
+        try:
+            await super().stop()
+        except asyncio.CancelledError:
+            if isinstance(self._coordinator, GroupCoordinator):
+                self._coordinator._coordination_task.cancel()
+                await self._coordinator._stop_heartbeat_task()
+                await self._coordinator._stop_commit_offsets_refresh_task()
+            if self._fetcher is not None:
+                await self._fetcher.close()
+            await self._client.close()
+            raise

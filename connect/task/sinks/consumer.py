@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import TopicPartition
@@ -32,6 +33,7 @@ class KafkaSinkConsumer:
         self.events: queue.Queue[tuple[str, Any, Future[None] | None]] = queue.Queue()
         self._loop, self._consumer = loop, BatchConsumer(config)
         self._topics, self._pattern = topics, pattern
+        self._listener = _Listener(self.events)
 
     def start(self) -> None:
         """Connect and join the group; waits for a cluster that is away. Raises Stopped."""
@@ -39,7 +41,7 @@ class KafkaSinkConsumer:
         self._loop.run(self._subscribed())
 
     async def _subscribed(self) -> None:
-        await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=_Listener(self.events))
+        await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=self._listener)
 
     def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]:
         fetching = self._loop.submit(self._consumer.fetch(max_wait_ms, max_bytes))
@@ -63,7 +65,8 @@ class KafkaSinkConsumer:
         self._loop.run(self._consumer.commit({ClientPartition(*partition): at for partition, at in offsets.items()}))
 
     def stop(self) -> None:
-        """Leave the group. Revocations that are still announced are confirmed without the task."""
+        """Leave the group. Revocations that are still announced, and one that the task did not get over, are confirmed without it."""
+        self._listener.confirm()
         stopping = self._loop.submit(self._consumer.stop())
         stopping.add_done_callback(lambda _: self.events.put(("stopped", None, None)))
         deadline = time.monotonic() + _LEAVE_S
@@ -74,9 +77,14 @@ class KafkaSinkConsumer:
                 logger.warning("the group could not be left in time; it will notice")
                 stopping.cancel()
                 return
-            if done is not None and done.set_running_or_notify_cancel():
-                done.set_result(None)
+            _confirm(done)
         stopping.result()
+
+
+def _confirm(done: Future[None] | None) -> None:
+    if done is not None:
+        with contextlib.suppress(InvalidStateError):  # it is over, or nobody waits for it
+            done.set_result(None)
 
 
 class _Listener:
@@ -84,14 +92,21 @@ class _Listener:
 
     def __init__(self, events: queue.Queue[tuple[str, Any, Future[None] | None]]) -> None:
         self._events = events
+        self._told: Future[None] | None = None
+        """The end of what the task was told last."""
+
+    def confirm(self) -> None:
+        """For the task's thread: what it was told last counts as done."""
+        _confirm(self._told)
 
     async def on_revoked(self, partitions: set[Any]) -> None:
-        await self._told("revoked", partitions)
+        await self._tell("revoked", partitions)
 
     async def on_assigned(self, partitions: set[Any]) -> None:
-        await self._told("assigned", partitions)
+        await self._tell("assigned", partitions)
 
-    async def _told(self, what: str, partitions: set[Any]) -> None:
+    async def _tell(self, what: str, partitions: set[Any]) -> None:
         done: Future[None] = Future()
+        self._told = done
         self._events.put((what, frozenset(TopicPartition(*partition) for partition in partitions), done))
         await asyncio.wrap_future(done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 
@@ -12,12 +13,55 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client import ClientConfig, TopicPartition
+from broker.client import BatchConsumer, ClientConfig, TopicPartition
 from broker.client.blocking import Admin, BatchProducer
 from broker.client.groups_admin import _assigned
 from tests.servers.process import wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.platform import tidegate
+
+
+class Stuck:
+    """A listener that deals with no revocation once it ``holds``, as a task whose database does not answer."""
+
+    def __init__(self) -> None:
+        self.holds, self.told = False, asyncio.Event()
+
+    async def on_revoked(self, partitions: set[TopicPartition]) -> None:
+        if self.holds:
+            self.told.set()
+            await asyncio.Event().wait()
+
+    async def on_assigned(self, partitions: set[TopicPartition]) -> None:
+        pass
+
+
+def test_a_member_that_could_not_leave_is_missed_after_its_session(tidegate_broker: TidegateBroker) -> None:
+    """A sink that is stopped gives up after two seconds, in a process that goes on."""
+    name = f"stuck-{uuid.uuid4().hex[:8]}"
+    client = AdminClient({"bootstrap.servers": tidegate_broker.bootstrap_servers})
+    client.create_topics([NewTopic(name, 2)])[name].result(30)
+    session = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
+    config = ClientConfig(tidegate_broker.bootstrap_servers, {"group.id": name, **session})
+
+    async def owns_both(consumer: BatchConsumer) -> None:
+        while len(consumer.assignment()) < 2:
+            await consumer.fetch(100)
+
+    async def moved() -> None:
+        listener = Stuck()
+        first = await BatchConsumer(config).start()
+        await first.subscribe([name], listener=listener)
+        await asyncio.wait_for(owns_both(first), 60)
+        listener.holds = True
+        async with BatchConsumer(config) as second:
+            await second.subscribe([name])
+            await asyncio.wait_for(listener.told.wait(), 60)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(first.stop(), 0.2)
+            await asyncio.wait_for(owns_both(second), 60)  # and not after max.poll.interval.ms
+
+    asyncio.run(moved())
 
 
 @given(st.binary(max_size=200))
