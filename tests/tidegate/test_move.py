@@ -141,6 +141,8 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
             subjects = json.loads(tidegate("schemas", "list", "--data", second.data, "--json").stdout)
             assert f"{ORDERS}-value" in json.dumps(subjects)
 
+            again = tidegate("move", *where, "--to", second.data, "--execute", check=False)
+            assert f"This platform has moved to {second.data}, on 2" in again.stderr
             # It is refused where there are records already, the way back too.
             for options in ((), ("--execute",)):
                 again = tidegate("move", "--data", second.data, "--to", first.data, *options, check=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,9 +16,13 @@ from tidegate.cli.backup import services_of
 from tidegate.cli.options import data_option, echo_error, json_option, print_json, print_table
 from tidegate.cli.progress import progress_of
 from tidegate.kit.errors import UsageError
-from tidegate.kit.texts import counted
+from tidegate.kit.files import write_whole
+from tidegate.kit.texts import counted, time_text
 
 __all__ = ["move"]
+
+_MOVED: Final = "moved.json"
+"""The file in the data folder that says where the platform has moved."""
 
 
 @click.command()
@@ -61,9 +67,13 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         progress_of=progress_of,
         tell=echo_error,
     )
-    told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
+    try:
+        told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
+    except UsageError as error:
+        raise UsageError(f"{error}{_moved_before(data)}") from error
     if cut_over and not told["problems"]:
         shutil.rmtree(folder, ignore_errors=True)
+        write_whole(data / _MOVED, json.dumps({"to": str(target.absolute()), "at_ms": int(time.time() * 1000)}))
     if as_json:
         print_json(told)
     else:
@@ -73,6 +83,15 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         click.echo(_ending(told, target, data))
     if told["problems"]:
         raise click.exceptions.Exit(1)
+
+
+def _moved_before(data: Path) -> str:
+    """The end of a refusal, on a platform that has moved already."""
+    try:
+        moved = json.loads((data / _MOVED).read_text())
+        return f". This platform has moved to {moved['to']}, on {time_text(moved['at_ms'])} UTC"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:
