@@ -44,7 +44,9 @@ HOOKS = {
         "_update_fetch_positions _update_preferred_read_replica"
     ),
     "aiokafka.consumer.fetcher:FetchResult": "_partition_records",
-    "aiokafka.consumer.group_coordinator:GroupCoordinator": "_assignors",
+    "aiokafka.consumer.group_coordinator:GroupCoordinator": (
+        "_assignors _coordination_task _stop_commit_offsets_refresh_task _stop_heartbeat_task"
+    ),
     "aiokafka.producer.message_accumulator:BatchBuilder": "_build _builder",
     "aiokafka.producer.message_accumulator:MessageAccumulator": (
         "_append_batch _batch_size _batches _cluster _compression_type _linger_time _pending_batches _txn_manager _waiter_future"
