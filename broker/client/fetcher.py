@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -244,11 +245,12 @@ class BatchingConsumer(AIOKafkaConsumer):  # type: ignore[misc]
         try:
             await super().stop()
         except asyncio.CancelledError:
-            if isinstance(self._coordinator, GroupCoordinator):
-                self._coordinator._coordination_task.cancel()
-                await self._coordinator._stop_heartbeat_task()
-                await self._coordinator._stop_commit_offsets_refresh_task()
-            if self._fetcher is not None:
-                await self._fetcher.close()
-            await self._client.close()
+            async with AsyncExitStack() as ends:  # each of them, whatever another one raises
+                ends.push_async_callback(self._client.close)
+                if self._fetcher is not None:
+                    ends.push_async_callback(self._fetcher.close)
+                if isinstance(self._coordinator, GroupCoordinator):
+                    ends.push_async_callback(self._coordinator._stop_commit_offsets_refresh_task)
+                    ends.push_async_callback(self._coordinator._stop_heartbeat_task)
+                    self._coordinator._coordination_task.cancel()
             raise
