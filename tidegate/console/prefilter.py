@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tidegate.kit.errors import TidegateError
+from tidegate.records.decoding import is_framed
 
 if TYPE_CHECKING:
     from registry.client import RegistryClient
@@ -42,7 +43,7 @@ def may_show(text: str, client: RegistryClient | None) -> Callable[[bytes | None
     of_avro = _may_be_in_avro(words, client)
 
     def may(data: bytes | None) -> bool:
-        if data is not None and data[:1] == b"\x00" and len(data) >= 5:
+        if data is not None and is_framed(data):
             return of_avro is None or of_avro(data)
         return of_text(data)
 

@@ -14,7 +14,7 @@ from tidegate.records.exact_json import json_text, parsed_json
 if TYPE_CHECKING:
     from registry.client import RegistryClient
 
-__all__ = ["Decode", "decoder", "encoded_like", "raw_bytes", "shown_headers", "subject_encoder"]
+__all__ = ["Decode", "decoder", "encoded_like", "is_framed", "raw_bytes", "shown_headers", "subject_encoder"]
 
 
 Decode: TypeAlias = Callable[[bytes | None], Any]
@@ -27,7 +27,7 @@ def decoder(client: RegistryClient | None) -> Decode:
     def decode(data: bytes | None) -> Any:
         if data is None:
             return None
-        if client is not None and data[:1] == b"\x00" and len(data) >= 5:
+        if client is not None and is_framed(data):
             try:
                 return _by_schema(data, client)
             except (TidegateError, ValueError) as error:
@@ -44,6 +44,11 @@ def decoder(client: RegistryClient | None) -> Decode:
             return _as_base64(data)
 
     return decode
+
+
+def is_framed(data: bytes) -> bool:
+    """Whether bytes look as if they named a schema, as Confluent's serializers do: a zero and an id before the value."""
+    return data[:1] == b"\x00" and len(data) >= 5
 
 
 def _as_base64(data: bytes) -> dict[str, str]:

@@ -18,7 +18,7 @@ from tidegate.cli.kafka.positions import POSITION
 from tidegate.clients.topics import naming_topics
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import UsageError
-from tidegate.records.decoding import Decode, decoder
+from tidegate.records.decoding import Decode, decoder, is_framed
 from tidegate.records.exact_json import json_text
 from tidegate.records.positions import Position, chosen_partitions, resolve
 from tidegate.records.shown import condition_of, shown_record, value_text
@@ -145,7 +145,7 @@ def _decoder(data: Path, registry: str | None) -> Iterator[Decode]:
 
     def decode(value: bytes | None) -> Any:
         nonlocal reason
-        if reason is not None and value is not None and value[:1] == b"\x00" and len(value) >= 5:
+        if reason is not None and value is not None and is_framed(value):
             click.echo(f"values are shown without their schemas: {reason}", err=True)
             reason = None
         return without(value)

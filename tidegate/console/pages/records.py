@@ -20,7 +20,7 @@ from tidegate.console.pages.topics import topic_admin, topic_path
 from tidegate.console.schema_form import FormField, form_fields, form_value
 from tidegate.console.searching import MOST_HITS, Criteria, Search, record_at, registry_of
 from tidegate.kit.errors import TidegateError, UsageError
-from tidegate.records.decoding import decoder, subject_encoder
+from tidegate.records.decoding import decoder, is_framed, subject_encoder
 from tidegate.records.encoding import json_bytes, text_bytes
 from tidegate.records.exact_json import json_text, parsed_json
 from tidegate.records.shown import shown_record, value_text
@@ -251,7 +251,7 @@ def _pretty(value: Any) -> str | None:
 
 
 def _schema_id(data: bytes | None) -> int | None:
-    return int.from_bytes(data[1:5], "big") if data is not None and data[:1] == b"\0" and len(data) >= 5 else None
+    return int.from_bytes(data[1:5], "big") if data is not None and is_framed(data) else None
 
 
 async def _produce_form(visit: Visit) -> Response:
