@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
@@ -73,7 +74,8 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         raise UsageError(f"{error}{_moved_before(data)}") from error
     if cut_over and not told["problems"]:
         shutil.rmtree(folder, ignore_errors=True)
-        write_whole(data / _MOVED, json.dumps({"to": str(target.absolute()), "at_ms": int(time.time() * 1000)}))
+        with contextlib.suppress(OSError):  # the platform has moved, and the note is for people
+            write_whole(data / _MOVED, json.dumps({"to": str(target.absolute()), "at_ms": int(time.time() * 1000)}))
     if as_json:
         print_json(told)
     else:
