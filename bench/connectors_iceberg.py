@@ -1,8 +1,10 @@
 """Rows a second into an Iceberg table: ``python -m bench.connectors_iceberg [rows]``, the sink's task without a worker, beside
 pyiceberg's own append of the same Arrow columns; ``python -m bench.connectors_iceberg changes [changes] [rows]``, changes by key
-into a table of rows, beside pyiceberg's upsert of a hundredth of them; ``python -m bench.connectors_iceberg worker [rows]``, in a
-worker over Apache Kafka, and beside it Iceberg's own sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``), from
-JSON with schemas, and ours from Avro too: Confluent's converter can't be had from Maven Central.
+into a table of rows, beside pyiceberg's upsert of a hundredth of them.
+
+``python -m bench.connectors_iceberg worker [rows]`` runs the sink in a worker over Apache Kafka, and beside it Iceberg's own sink in
+Kafka Connect (``python -m tests.servers fetch iceberg-connect``). Both read JSON with schemas. Ours reads Avro too: Confluent's
+converter can't be had from Maven Central.
 
 The catalog is SQLite, the files are on this disk; rows as in ``bench.connectors_sinks``.
 """

@@ -100,7 +100,7 @@ class Letter:
         return any(name.startswith(_PREFIX) for name, _ in self.record.headers)
 
     def shown(self, decode: Decode) -> dict[str, Any]:
-        """Its facts, for people. What a source could not read says in its value what was wrong; no headers do."""
+        """Its facts, for people. A letter of a source has no headers with the reason: its value says what was wrong."""
         stage, error, message = self.cause
         topic, partition, offset = self.fact("topic"), self.fact("partition"), self.fact("offset")
         origin = None if partition is None or offset is None else f"{partition}:{offset}"
@@ -200,7 +200,9 @@ class Queue:
 
 
 def told_by_source(value: Any) -> Mapping[str, Any] | None:
-    """What a source says in the value of its letter, with or without the schema of JsonConverter; None for any other value."""
+    """The fields that a source has written into the value of its letter, with or without the schema of JsonConverter; None for any other
+    value.
+    """
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         value = value["payload"]
     return value if isinstance(value, dict) and value.keys() in _OF_SOURCES else None

@@ -120,7 +120,7 @@ class Delimited(Format):
         return header
 
     def _unknown_header(self, first: Sequence[str], fields: Sequence[str]) -> str:
-        """What is wrong with a header of which the schema knows no name: most often its delimiter is another one."""
+        """The error of a header of which the schema knows no name: most often its delimiter is another one."""
         separator = self.config.separator
         text = separator.join(first).removeprefix("\ufeff")
         known = {name.lower() for name in fields}
