@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import fastavro
 import psutil
 import pytest
 import requests
@@ -27,9 +30,10 @@ from broker.client import BatchProducer, ClientConfig, NewTopic
 from broker.client.blocking import Admin
 from tests.proofs.chaos.faults import fill
 from tests.servers.kafka import KafkaNode
-from tests.servers.process import wait_until
+from tests.servers.process import answer_when, free_ports, wait_until
 from tests.servers.tidegate_broker import TidegateBroker
 from tests.support.hosts import apart, why_not
+from tests.support.registries import RegistryProcess
 from tests.support.worker import ConnectWorker
 
 __all__ = ["Killer", "Party", "Rows", "appended", "changed", "filling", "killing", "run", "run_apart"]
@@ -40,6 +44,8 @@ _SCHEMA = {"type": "struct", "optional": True, "fields": _FIELDS}
 
 Rows = Counter[tuple[int, int]]
 Killer = Callable[[random.Random], None]
+Encode = Callable[[int, int | None], bytes | None]
+"""Takes the id of a record and its value."""
 
 
 class Party(Protocol):
@@ -101,6 +107,51 @@ class _ApacheCluster:
             node.process.kill()
 
 
+class _Registry:
+    """A registry over the brokers, which may be killed; it comes back at its address."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, (port,) = folder, free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        self._settings = {"listeners": self.url, "schema.compatibility.level": "none"}
+        self._process: RegistryProcess | None = None
+
+    def start(self, bootstrap_servers: str) -> None:
+        self._folder.mkdir(exist_ok=True)
+        self._process = RegistryProcess(
+            self._folder, self._settings | {"kafkastore.bootstrap.servers": bootstrap_servers}
+        )
+        assert self._process.url == self.url
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.end(signal.SIGKILL)
+
+    def registered(self, step: int) -> Encode:
+        """Register a schema that no step before had, so that whoever reads must ask for it; and write by it."""
+        fields = [{"name": "id", "type": "long"}, {"name": "n", "type": ["null", "long"]}]
+        fields.append({"name": f"since_{step}", "type": ["null", "long"], "default": None})
+        schema = {"type": "record", "name": "row", "fields": fields}
+
+        def register() -> int | None:  # None while the brokers that were killed have no leader yet
+            asked = {"schema": json.dumps(schema)}
+            with contextlib.suppress(requests.RequestException):
+                answer = requests.post(f"{self.url}/subjects/rows-value/versions", json=asked, timeout=30)
+                return int(answer.json()["id"]) if answer.ok else None
+            return None
+
+        number = answer_when(lambda told: told is not None, register, "a registration")
+        assert number is not None
+        parsed = fastavro.parse_schema(schema)
+
+        def encode(key: int, value: int | None) -> bytes:
+            written = io.BytesIO()
+            fastavro.schemaless_writer(written, parsed, {"id": key, "n": value})
+            return b"\0" + number.to_bytes(4, "big") + written.getvalue()
+
+        return encode
+
+
 def killing(party: Party) -> Killer:
     """Kills a server, and starts it again after up to a second."""
 
@@ -153,14 +204,17 @@ def changed(n: int, chance: random.Random) -> tuple[int, int | None]:
     return chance.randrange(KEYS), None if chance.random() < 0.2 else n
 
 
-async def _produce(servers: str, records: list[tuple[int, int | None]]) -> None:
+def _json(key: int, value: int | None) -> bytes | None:
+    payload = None if value is None else {"id": key, "n": value}
+    return None if payload is None else json.dumps({"schema": _SCHEMA, "payload": payload}).encode()
+
+
+async def _produce(servers: str, records: list[tuple[int, int | None]], encode: Encode) -> None:
     async with BatchProducer(ClientConfig(servers)) as producer:
         queued = []
         for key, value in records:
-            payload = None if value is None else {"id": key, "n": value}
-            text = None if payload is None else json.dumps({"schema": _SCHEMA, "payload": payload}).encode()
             name = json.dumps({"id": key}).encode()
-            queued.append(await producer.enqueue("rows", name, text, partition=key % PARTITIONS))
+            queued.append(await producer.enqueue("rows", name, encode(key, value), partition=key % PARTITIONS))
         await asyncio.gather(*queued)
 
 
@@ -175,14 +229,18 @@ def run(
     rows: int,
     record: Callable[[int, random.Random], tuple[int, int | None]] = appended,
     patience_s: float = 180,
+    avro: bool = False,
 ) -> None:
     """``read`` returns the target's rows, and may fail while its server is away. Each of the parties is killed at least
-    once, and so is a task host, as far as there are strikes.
+    once, and so is a task host, as far as there are strikes. With ``avro`` values have schemas of a registry, which dies too, and a new
+    one after each strike.
     """
     chance = random.Random(seed)
     apache = seed % 2 == 0
     broker: _Broker = _ApacheCluster(folder / "kafka") if apache else _One(folder / "broker")
-    worker = ConnectWorker(folder / "worker", broker.bootstrap_servers, {"value.converter.schemas.enable": "true"})
+    registry = _Registry(folder / "registry")
+    settings = {"schema.registry.url": registry.url} if avro else {"value.converter.schemas.enable": "true"}
+    worker = ConnectWorker(folder / "worker", broker.bootstrap_servers, settings)
 
     def kill_hosts(_: random.Random) -> None:
         for host in psutil.Process(worker.process.pid).children():
@@ -198,6 +256,12 @@ def run(
         time.sleep(chance.uniform(0, 1))
         broker.start()
 
+    def kill_registry(chance: random.Random) -> None:
+        registry.end()
+        time.sleep(chance.uniform(0, 3))
+        registry.start(broker.bootstrap_servers)
+
+    parties = {**parties, **({"registry": kill_registry} if avro else {})}
     killers = {**parties, "task host": kill_hosts, "worker": kill_worker, "broker": kill_broker}
     planned = [*parties, "task host"][:strikes]
     planned += chance.choices(list(killers), k=strikes - len(planned))
@@ -214,6 +278,8 @@ def run(
     last: dict[int, int | None] = {}
     try:
         broker.start()
+        if avro:
+            registry.start(broker.bootstrap_servers)
         worker.start()
         with Admin(ClientConfig(broker.bootstrap_servers)) as admin:
             admin.create_topics([NewTopic("rows", PARTITIONS, 3 if apache else 1)])
@@ -222,7 +288,8 @@ def run(
         for step, what in enumerate(planned):
             records = [record(n, chance) for n in range(step * share, (step + 1) * share)]
             last |= dict(records)
-            asyncio.run(_produce(broker.bootstrap_servers, records))
+            encode = registry.registered(step) if avro else _json
+            asyncio.run(_produce(broker.bootstrap_servers, records, encode))
             time.sleep(chance.uniform(0.1, 1))
             killers[what](chance)
         every.update((key, value) for key, value in last.items() if value is not None)
@@ -244,4 +311,5 @@ def run(
         assert there() == every, f"seed {seed}: rows are there more than once"
     finally:
         worker.kill()
+        registry.end()
         broker.end()
