@@ -271,6 +271,21 @@ def test_lines_of_a_pipe_are_written_as_they_come(command: Command) -> None:
     assert [record.value for record in raw(command, "piped")][2:] == [b'{"n": 3}']
 
 
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(command: Command, tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    with endless.open("wb") as file:
+        file.write(b'{"n": 1}\n')
+        file.truncate(100_000_000)
+    told = "line 2 is longer than 64 MiB"
+    assert told in str(command("produce", "endless", "--create", str(endless), fails=True).exception)
+    servers: str = command.servers  # type: ignore[attr-defined]
+    line = [sys.executable, "-m", "tidegate.cli", "produce", "endless", "--create", "--bootstrap-servers", servers]
+    with endless.open("rb") as file, subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE) as pipe:
+        done = subprocess.run(line, stdin=pipe.stdout, capture_output=True, text=True, check=False, timeout=60)
+        pipe.kill()
+    assert told in done.stderr and "1 record before it is written" in done.stderr and done.returncode == 1
+
+
 def test_the_end_for_who_reads_committed_records_is_before_an_open_transaction(command: Command) -> None:
     command("produce", "undecided", "--create", stdin='{"n": 1}\n')
     producer = Producer({"bootstrap.servers": command.servers, "transactional.id": "undecided"})  # type: ignore[attr-defined]

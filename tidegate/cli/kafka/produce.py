@@ -41,6 +41,8 @@ _Lines: TypeAlias = Iterable[tuple[int, bytes]]
 _ALIKE: Final = 0.8
 """How alike a misspelt name is (difflib's ratio)."""
 _READ_BYTES: Final = 64 * 1024
+_MOST_LINE_BYTES: Final = 64 * 1024 * 1024
+"""Of a line; no broker takes so large a record, and a stream without line ends would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def produce(
     compacted = topic if needs_key else None
     form = _Form(key, key_field, common, partition, raw, subject is not None, encode_key, encode_value, compacted)
     if file.seekable():  # a file: nothing is written if one of its lines is wrong
-        for _ in _records(enumerate(file, 1), form):
+        for _ in _records(_lines_of(file), form):
             pass
         file.seek(0)
     if create and not is_there:
@@ -301,20 +303,41 @@ async def _produce(config: ClientConfig, topic: str, file: BinaryIO, form: _Form
     return written
 
 
+def _lines_of(file: BinaryIO) -> _Lines:
+    """The lines of a file. Raises _WrongLine for one that is too long."""
+    number = 0
+    while line := file.readline(_MOST_LINE_BYTES + 1):
+        number += 1
+        if len(line) > _MOST_LINE_BYTES:
+            raise _too_long(number)
+        yield number, line
+
+
+def _too_long(number: int) -> _WrongLine:
+    return _WrongLine(
+        f"line {number} is longer than {_MOST_LINE_BYTES >> 20} MiB, which no record can be: each line is one record"
+    )
+
+
 async def _line_groups(file: BinaryIO) -> AsyncIterator[_Lines]:
     """All lines of a file at once. Those of a pipe or a terminal as they come, while the event loop sends those before."""
     if file.seekable():
-        yield enumerate(file, 1)
+        yield _lines_of(file)
         return
     number = 1
     parts: list[bytes] = []  # of a line whose end is to come
+    size = 0
     while data := await _read(file.fileno()):
         parts.append(data)
+        size += len(data)
         if b"\n" in data:
             lines = b"".join(parts).split(b"\n")
             parts = [lines.pop()]
+            size = len(parts[0])
             yield enumerate(lines, number)
             number += len(lines)
+        if size > _MOST_LINE_BYTES:
+            raise _too_long(number)
     if rest := b"".join(parts):
         yield enumerate([rest], number)
 
