@@ -29,6 +29,7 @@ __all__ = ["Delimited"]
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _MOST_TEXT: Final = 10_000
 _MOST_NAMES: Final = 20
+_DELIMITERS: Final = ",;\t|"
 _UNCLOSED: Final = "the file ends inside a quoted cell: its quote is not closed"
 
 
@@ -107,6 +108,8 @@ class Delimited(Format):
             header = [by_lower.get(name.lower(), name) for name in header]
         if fields and not set(fields) & set(header):
             raise DataError(self._unknown_header(first, fields))
+        if not fields and len(header) == 1:
+            self._require_single(header[0])
         if twice := next((name for name in header if header.count(name) > 1), None):
             raise DataError(f"its header has the column {twice!r} twice")
         if "" in header:
@@ -118,6 +121,18 @@ class Delimited(Format):
         ]:
             raise DataError(f"its header has no column {missing[0]!r}; it has {', '.join(header)}")
         return header
+
+    def _require_single(self, name: str) -> None:
+        """Raises DataError for the first file's only column where its name looks like several of another delimiter: what it is read as
+        would be the schema of all files.
+        """
+        for other in _DELIMITERS:
+            names = [part.strip(" \"'") for part in name.split(other)]
+            if other != self.config.separator and len(names) > 1 and all(part.isidentifier() for part in names):
+                raise DataError(
+                    f"its header is the one column {name!r}: csv.separator.char is {self.config.separator!r}, and {other!r} "
+                    f"({ord(other)}) would give it {len(names)}; if that is the column's name, give value.schema"
+                )
 
     def _unknown_header(self, first: Sequence[str], fields: Sequence[str]) -> str:
         """The error of a header of which the schema knows no name: most often its delimiter is another one."""

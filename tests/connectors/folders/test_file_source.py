@@ -404,6 +404,19 @@ def test_a_header_without_a_column_of_the_schema_makes_no_rows(tmp_path: Path) -
     assert [[path.name for path in (tmp_path / name).iterdir()] for name in ("in", "error")] == [[], ["k.csv"]]
 
 
+def test_a_first_file_with_another_delimiter_does_not_decide_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;country\n1;NO\n")
+    with pytest.raises(ConnectError) as caught:
+        everything(bench(tmp_path))
+    assert str(caught.value).endswith(
+        "a.csv cannot be read: its header is the one column 'id;country': csv.separator.char is ',', and ';' (59) would give it 2; "
+        "if that is the column's name, give value.schema"
+    )
+    assert values(everything(bench(tmp_path, csv_separator_char="59"))) == [{"id": 1, "country": "NO"}]
+    (tmp_path / "a.csv").write_text("sum [a;b]\n1\n")
+    assert values(everything(bench(tmp_path))) == [{"sum [a;b]": 1}]
+
+
 def test_columns_that_the_schema_does_not_have_are_named_once_for_each_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "b.csv").write_text("id,more,other\n" + "2,x,y\n" * 3)
