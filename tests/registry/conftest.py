@@ -28,7 +28,8 @@ class MemoryLog:
         self.failure: StoreError | None = None
         self.silent = self.deaf = False
         self.unreadable: BaseException | None = None
-        self.claims = 0
+        self.claims = self.ends = 0
+        """How often the log was claimed, and asked where it ends."""
         self.times_ms: dict[int, int] = {}
         self._next = 0
         self._grown: asyncio.Event | None = None
@@ -72,6 +73,7 @@ class MemoryLog:
         self._loop.call_soon_threadsafe(self._grown.set)
 
     async def end(self) -> int:
+        self.ends += 1
         if self.deaf:
             await asyncio.Event().wait()
         return len(self.records)

@@ -17,8 +17,10 @@ _PROGRAM = """
 import json, pathlib, sys
 from registry.server.config import RegistryConfig
 from registry.server.service import RegistryServer
+from tidegate.kit import logs
 from tidegate.kit.config import parse
 from tidegate.kit.service import run
+logs.configure("INFO", "json")
 sys.exit(run(RegistryServer(parse(RegistryConfig, json.loads(sys.argv[1]))), ready_file=pathlib.Path(sys.argv[2])))
 """
 

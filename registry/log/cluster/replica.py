@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from registry.errors import RegistryError
+from registry.errors import RegistryError, StoreTimeout
 from registry.log.cluster.election import Outcome
 from registry.log.cluster.forwarding import Answer, Forwarder, NotAnswered, NotSent
 from registry.log.errors import ForwardingFailed, NotCaughtUp, UnknownLeader
@@ -21,7 +21,8 @@ __all__ = ["Replica"]
 logger = get_logger(__name__)
 
 _FORWARDED: Final = b"x-forward"
-_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "POST"})
+_READING: Final = frozenset({"GET", "HEAD"})
+_REPEATABLE: Final = _READING | {"PUT", "POST"}
 """Requests that can be repeated safely: registering and looking up are POST here."""
 _PAUSE_S: Final = 0.1
 
@@ -34,15 +35,18 @@ class Replica:
     that is impossible, the answer is 503. A write (the routes answer 50004) is forwarded to the writer unchanged, with
     Confluent's ``X-Forward: true``. A request with that header is not forwarded again, so that two registries never
     forward a request back and forth. While there is no known or reachable writer, a write waits up to ``timeout_ms``
-    for the next one; then it is answered 50004 or 50003.
+    for the next one; then it is answered 50004 or 50003. So is a write here that waits for the log, and for others before it, longer
+    than that in all (50002): it goes on, and may be in the log later.
     """
 
     def __init__(self, app: ASGIApp, outcome: Outcome, store: Store, forwarder: Forwarder, *, timeout_ms: int) -> None:
         self._app, self._outcome, self._store, self._forwarder = app, outcome, store, forwarder
         self._timeout_s = timeout_ms / 1000
+        self._late: set[asyncio.Task[Answer]] = set()
+        """Writes that go on although they were answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._store.authoritative:
+        if scope["type"] != "http" or (self._store.authoritative and scope["method"] in _READING):
             await self._app(scope, receive, send)
             return
         answer = await self._answer(scope, await _body(receive))
@@ -54,7 +58,7 @@ class Replica:
         forwarded = any(name == _FORWARDED for name, _ in scope["headers"])
         caught_up = False
         while True:
-            answer = await self._local_answer(scope, body)
+            answer = await self._answer_in_time(scope, body, deadline)
             code = _error_code(answer)
             if 40400 < code < 40500 and not caught_up:
                 caught_up = True
@@ -71,6 +75,27 @@ class Replica:
                     return other_answer
             else:
                 return answer
+
+    async def _answer_in_time(self, scope: Scope, body: bytes, deadline: float) -> Answer:
+        """The answer of the routes. A comparison of schemas may take as long as it takes; it waits for nobody."""
+        if scope["method"] in _READING or scope["path"].startswith("/compatibility/"):
+            return await self._local_answer(scope, body)
+        answering = asyncio.create_task(self._local_answer(scope, body))
+        done, _ = await asyncio.wait({answering}, timeout=max(0.0, deadline - time.monotonic()))
+        if done:
+            return answering.result()
+        self._late.add(answering)
+        answering.add_done_callback(self._end_late)
+        return _refusal(
+            StoreTimeout(
+                f"No answer within {self._timeout_s * 1000:.0f} ms: the write may be in the schema log later; try again"
+            )
+        )
+
+    def _end_late(self, answering: asyncio.Task[Answer]) -> None:
+        self._late.discard(answering)
+        if not answering.cancelled() and (error := answering.exception()) is not None:
+            logger.warning("a write that was answered late failed", error=repr(error))
 
     async def _local_answer(self, scope: Scope, body: bytes) -> Answer:
         """The answer of the routes, which may be asked again."""
@@ -108,8 +133,9 @@ class Replica:
                     if method not in _REPEATABLE:
                         break
                 else:
+                    if answer.status < 400:
+                        await self._follow(deadline)
                     if _error_code(answer) != UnknownLeader.error_code:
-                        await self._follow()
                         return answer
                     why = f"{leader.url} does not write any more"
             if time.monotonic() + _PAUSE_S > deadline:
@@ -132,12 +158,14 @@ class Replica:
             changed.cancel()
             asking.cancel()
 
-    async def _follow(self) -> None:
+    async def _follow(self, deadline: float) -> None:
         """Read the leader's last write, so that the client that sent it through this registry can read it here."""
         try:
-            await self._store.catch_up()
-        except NotCaughtUp as error:
-            logger.warning("a write was acknowledged that cannot be read here yet", reason=str(error))
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._store.catch_up()
+        except (NotCaughtUp, TimeoutError) as error:
+            reason = str(error) or "no time is left to read the log"
+            logger.warning("a write was acknowledged that cannot be read here yet", reason=reason)
 
 
 async def _body(receive: Receive) -> bytes:

@@ -182,6 +182,35 @@ def test_no_writer_is_50004_and_no_answer_50003() -> None:
     run(test, timeout_ms=150)
 
 
+def test_a_write_is_answered_in_time_whatever_it_waits_for() -> None:
+    async def test(world: World, client: httpx.AsyncClient) -> None:
+        async def refused(path: str) -> str:
+            answer = await client.post(path, json=SCHEMA)
+            assert answer.status_code == 500 and answer.json()["error_code"] in (50001, 50002)
+            return str(answer.json()["message"])
+
+        world.office.outcome.set(ME)
+        assert (await client.post("/subjects/s/versions", json=SCHEMA)).json()["id"] == 1
+        world.log.silent = True
+        # The first waits for the log, those behind it for it and then for the log.
+        waiting = [asyncio.create_task(refused(f"/subjects/s{n}/versions")) for n in range(1, 4)]
+        await asyncio.sleep(0.2)
+        waiting += [asyncio.create_task(refused(f"/subjects/s{n}/versions")) for n in range(4, 6)]
+        assert any("No answer within 500 ms" in message for message in await asyncio.gather(*waiting))
+        world.log.silent = False
+        assert (await client.post("/subjects/s1/versions", json=SCHEMA)).json()["id"] == 1
+
+        def failed(_: str) -> Answer:
+            return Answer(500, [], b'{"error_code":50002,"message":"no"}')
+
+        world.office.outcome.set(OTHER)
+        world.peers.answer, before = failed, world.log.ends
+        assert await refused("/subjects/t/versions") == "no"
+        assert world.log.ends == before, "after an error there is nothing to read"
+
+    run(test, timeout_ms=500)
+
+
 def test_another_is_asked_when_the_one_that_wrote_went_away() -> None:
     async def test(world: World, client: httpx.AsyncClient) -> None:
         def gone(url: str) -> Answer:

@@ -63,7 +63,9 @@ def test_the_other_goes_on_when_the_one_that_writes_stops(
         everything = [["s0", "s1", "s2", "s3"]] * 2
         wait_until(lambda: [client.get_subjects() for client in clients] == everything, "both know every subject")
         log = registries[0].log.read_text()
-        writer = next(n for n, registry in enumerate(registries) if re.search(f"me=True.*{registry.url}", log))
+        writer = next(
+            n for n, registry in enumerate(registries) if re.search(f'"url": "{registry.url}", "me": true', log)
+        )
         registries[writer].end()
         assert clients[1 - writer].register_schema("t", Schema('"string"', "AVRO")) == 5
         assert "cannot be fenced" not in registries[0].log.read_text()
@@ -80,7 +82,7 @@ def test_writes_are_passed_on_over_https(tidegate_broker: TidegateBroker, tmp_pa
     }
     common = shared(tidegate_broker, listeners="https://127.0.0.1:0", **tls)
     with running(tmp_path, [common]) as (writes,):
-        wait_until(lambda: "me=True" in writes.log.read_text(), "the first to be elected")
+        wait_until(lambda: '"me": true' in writes.log.read_text(), "the first to be elected")
         with running(tmp_path, [{**common, "leader.eligibility": "false"}]) as (follows,):
             with SchemaRegistryClient({"url": follows.url, "ssl.ca.location": str(authority.certificate)}) as client:
                 assert client.register_schema("s", Schema(json.dumps("int"), "AVRO")) == 1
