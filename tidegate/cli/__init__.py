@@ -58,6 +58,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+_OURS: Final = ("broker", "connect", "connectors", "events", "pyspark_tidegate", "registry", "tidegate")
+
+
 class _ReaderGone(Exception):
     """The reader of our output has ended (`consume TOPIC | head -n 1`): nothing is wrong."""
 
@@ -117,12 +120,25 @@ def tidegate(ctx: click.Context, context: str | None) -> None:
     ctx.meta["tidegate.context"] = context
 
 
+def _show_warnings() -> None:
+    """Our packages' warnings are lines on standard error. Those of libraries are dropped: the error that follows says everything
+    about a failed connection.
+    """
+    from tidegate.kit.log_throttle import Throttle
+
+    lines = logging.StreamHandler()
+    lines.setLevel(logging.WARNING)
+    lines.setFormatter(logging.Formatter("warning: %(message)s"))
+    lines.addFilter(lambda record: record.name.partition(".")[0] in _OURS)
+    lines.addFilter(Throttle())
+    logging.getLogger().addHandler(lines)
+
+
 def main() -> None:
     """The entry point: errors are one line on standard error, with status 1 (2 for wrong usage)."""
     from tidegate.cli.shadows import refuse_shadowed_packages
 
-    # The error that follows says everything about a failed connection: drop the Kafka library's own log lines.
-    logging.getLogger().addHandler(logging.NullHandler())
+    _show_warnings()
     secrets = Secrets()
     try:
         refuse_shadowed_packages()

@@ -1,4 +1,7 @@
-"""Structured logs on standard error, one event per line: JSON for machines, columns on a terminal."""
+"""Structured logs on standard error, one event per line: JSON for machines, columns on a terminal.
+
+In a process that does not ``configure`` them, such as a command or a notebook, lines are records of Python's ``logging``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextvars
 import logging
 import sys
 import threading
+from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
@@ -26,6 +30,28 @@ _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn
 """Libraries whose INFO is our DEBUG."""
 
 Format = Literal["json", "console"]
+
+
+def _as_text(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
+    """For structlog: ``what happened (connector=orders, task=1)``, and a traceback below it."""
+    text, trace = str(event.pop("event", "")), event.pop("exception", None)
+    facts = ", ".join(f"{name}={value}" for name, value in event.items())
+    line = f"{text} ({facts})" if facts else text
+    return f"{line}\n{trace}" if trace else line
+
+
+if not structlog.is_configured():  # structlog's default is standard output, where commands write JSON
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.filter_by_level,
+            structlog.processors.format_exc_info,
+            scrubbed_event,
+            _as_text,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
 
 
 def configure(level: str = "INFO", format: Format | None = None) -> None:  # noqa: A002

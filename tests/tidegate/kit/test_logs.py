@@ -52,3 +52,38 @@ def test_libraries_and_threads_name_the_task_that_they_work_for():
         ("the loop is nobody's", None, None),
         ("elsewhere", None, None),
     ]
+
+
+def test_a_process_that_does_not_configure_its_logs_keeps_standard_output_for_results():
+    script = """
+import logging
+from tidegate.kit import logs
+log = logs.get_logger("ours")
+log.info("nobody asked for this")
+log.warning("something", topic="t", partition=0)
+print("result")
+logging.basicConfig(level="INFO", format="%(levelname)s %(message)s")
+with logs.about(connector="c"):
+    log.info("asked for")
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "result\n"
+    assert run.stderr == "something (topic=t, partition=0)\nINFO asked for (connector=c)\n"
+
+
+def test_commands_show_our_warnings_on_standard_error_and_no_lines_of_libraries():
+    script = """
+import logging, sys
+import tidegate.cli
+from tidegate.kit import logs
+sys.argv[1:] = ["--version"]
+try:
+    tidegate.cli.main()
+except SystemExit:
+    pass
+logs.get_logger("broker.client").warning("something", topic="t")
+logs.get_logger("broker.client").info("nothing")
+logging.getLogger("aiokafka").error("of a library")
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.count("\n") == 1 and run.stderr == "warning: something (topic=t)\n"
