@@ -47,6 +47,7 @@ HOOKS = {
     "aiokafka.consumer.group_coordinator:GroupCoordinator": (
         "_assignors _coordination_task _stop_commit_offsets_refresh_task _stop_heartbeat_task"
     ),
+    "aiokafka.protocol.metadata:MetadataRequest": "_allow_auto_topic_creation",
     "aiokafka.producer.message_accumulator:BatchBuilder": "_build _builder",
     "aiokafka.producer.message_accumulator:MessageAccumulator": (
         "_append_batch _batch_size _batches _cluster _compression_type _linger_time _pending_batches _txn_manager _waiter_future"

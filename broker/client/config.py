@@ -242,6 +242,11 @@ class ConsumerSettings(ConnectionSettings):
         check=at_least(1),
         doc="How long a member may not fetch.",
     )
+    allow_auto_create_topics: bool = key(
+        "allow.auto.create.topics",
+        default=True,
+        doc="Whether the broker may create a topic that is subscribed to and does not exist, if it creates topics on its own.",
+    )
     client_rack: str | None = key("client.rack", default=None, doc="Fetch from a replica in this rack (KIP-392).")
     partition_assignment_strategy: list[str] = key(
         "partition.assignment.strategy",

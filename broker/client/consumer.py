@@ -111,7 +111,7 @@ class BatchConsumer:
             partition_assignment_strategy=self._assignors,
             client_rack=settings.client_rack,
         )
-        self._measures = measured(consumer._client, "consumer")
+        self._measures = measured(consumer._client, "consumer", creates_topics=settings.allow_auto_create_topics)
         try:
             await first_connection(consumer.start(), arguments["bootstrap_servers"])
         except BaseException:
@@ -176,6 +176,15 @@ class BatchConsumer:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
             await client.force_metadata_update()
+
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        """Subscribed topics that did not exist when metadata was read last. May be asked from any thread."""
+        consumer, subscribed = self._consumer, self._subscribed
+        if consumer is None or not subscribed:
+            return frozenset()
+        cluster = consumer._client.cluster
+        return subscribed.difference(cluster.topics(exclude_internal_topics=False), cluster.unauthorized_topics)
 
     def _stop_awaiting(self) -> None:
         if self._awaiting is not None:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol, CloseReason
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.metadata import MetadataRequest
 
 from broker.client.reach import closed, first_answer
 from tidegate.kit.windowed import Windowed
@@ -230,9 +231,12 @@ def client_measures() -> list[ClientMeasures]:
         return sorted(_living, key=lambda item: (item.kind, item.client_id))
 
 
-def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
-    """Count a client's requests from now on. Call it before the client connects."""
+def measured(client: AIOKafkaClient, kind: ClientKind, *, creates_topics: bool = True) -> ClientMeasures:
+    """Count a client's requests from now on. Call it before the client connects. Without ``creates_topics`` the broker creates no
+    topic that the client asks about (allow.auto.create.topics).
+    """
     client.__class__ = _Client
+    client.creates_topics = creates_topics
     measures: ClientMeasures = ClientMeasures(kind, client)
     client.measures, client.closing = measures, set()
     with _living_lock:
@@ -242,6 +246,7 @@ def measured(client: AIOKafkaClient, kind: ClientKind) -> ClientMeasures:
 
 class _Client(AIOKafkaClient):  # type: ignore[misc]
     measures: ClientMeasures
+    creates_topics: bool
     closing: set[AIOKafkaConnection]
     """Connections whose sockets may still be open although aiokafka no longer knows them."""
     _sync_task: asyncio.Task[None] | None
@@ -269,6 +274,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         connection = await super()._get_conn(node_id, group=group, no_hint=no_hint)
         if type(connection) is AIOKafkaConnection:
             _count(connection, self.measures, node_id)
+            connection.creates_topics = self.creates_topics
         return connection
 
     def _on_connection_closed(self, connection: AIOKafkaConnection, reason: CloseReason | None) -> None:
@@ -411,6 +417,12 @@ class _Waiting(deque[Any]):
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]
     measures: ClientMeasures
     node: _Node
+    creates_topics: bool
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        if isinstance(request, MetadataRequest) and not self.creates_topics:
+            request._allow_auto_topic_creation = False
+        return super().send(request, expect_response)
 
     def _handle_frame(self, answer: bytes | bytearray) -> None:
         began, waiting = time.perf_counter(), self._requests

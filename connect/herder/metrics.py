@@ -171,5 +171,5 @@ def _add_task(families: Families, task: TaskId, groups: Mapping[str, Any]) -> No
                 families.sample("kafka_consumer_fetch_manager_records_lag", lag, {"clientid": client} | where, _LAG)
                 name = "kafka_consumer_consumer_fetch_manager_metrics_records_lag"
                 families.sample(name, lag, {"client_id": client} | where, _LAG)
-        elif group != "job":  # its runs have no counterpart among the metrics
+        elif group not in ("job", "missing_topics"):  # they have no counterpart among the metrics
             families.attributes(group, values, labels)

@@ -172,6 +172,8 @@ class TaskClients:
             "group.id": f"connect-{self._connector}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",
+            # A misspelt topic stays missing, so that the task can say so, and one whose source comes later is made as that says.
+            "allow.auto.create.topics": "false",
             "fetch.max.bytes": str(8 * 1024 * 1024),
             "max.partition.fetch.bytes": str(4 * 1024 * 1024),
             # Kafka's own default would have the partitions of a killed worker rest for 45 s.

@@ -45,6 +45,8 @@ class Script:
         self._control, self._script = control, list(events)
         self.committed_offsets, self.sought, self.is_paused = [], [], set()
 
+    missing_topics: frozenset[str] = frozenset()
+
     def start_fetch(self, max_wait_ms, max_bytes):
         done = Future()
         while self._script:

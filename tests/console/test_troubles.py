@@ -59,6 +59,12 @@ def test_failed_connectors_stand_first_and_every_trouble_says_what_to_do():
     assert (behind.title, behind.link) == ("The lag of group readers grows", "/groups/readers")
 
 
+def test_a_sink_that_waits_for_a_topic_is_a_trouble():
+    counted = {"a": {0: task(0, 0, 0) | {"missing_topics": ["ordres"]}, 1: task(1, 0, 0)}}
+    (trouble,) = troubles_of(summaries({"a": listed_of(entry("a"))}, sums(counted), None))
+    assert (trouble.title, trouble.cause) == ("Connector a waits for 1 topic", "There is no topic ordres.")
+
+
 def test_rates_follow_from_counts_and_lag_grows_only_if_it_rises_for_minutes():
     sampler = Sampler(Faces(parse(ConsoleConfig, {}), None))
     for number in range(300):

@@ -14,7 +14,8 @@ _SUMMED: Final = ("rows", "rows_per_s", "lag", "errors", "skipped", "dead_letter
 def counts_of(task: Mapping[str, Any]) -> dict[str, Any]:
     """The counts of a task since it started.
 
-    ``lag`` is None for a source. ``memory_bytes`` is the task's share of its host's memory.
+    ``lag`` is None for a source. ``memory_bytes`` is the task's share of its host's memory. ``missing_topics`` are those that a sink
+    waits for.
     """
     sink, source = task.get("sink-task-metrics"), task.get("source-task-metrics")
     errors = task.get("task-error-metrics", {})
@@ -35,17 +36,19 @@ def counts_of(task: Mapping[str, Any]) -> dict[str, Any]:
         "dead_letters": int(errors.get("deadletterqueue-produce-requests", 0) - lost),
         "last_error_ms": int(last_ms) or None,
         "memory_bytes": None if memory is None else round(memory / max(1, task.get("tasks_in_host", 1))),
+        "missing_topics": task.get("missing_topics", []),
     }
 
 
 def totals_of(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sums over tasks; None for what no task has."""
+    """The sums over tasks, None for what no task has; and the topics that any of them waits for."""
     listed = list(counts)
     made: dict[str, Any] = {}
     for name in _SUMMED:
         known = [count[name] for count in listed if count[name] is not None]
         made[name] = round(sum(known), 3) if known else None
     made["last_error_ms"] = max((c["last_error_ms"] for c in listed if c["last_error_ms"] is not None), default=None)
+    made["missing_topics"] = sorted({topic for count in listed for topic in count["missing_topics"]})
     return made
 
 

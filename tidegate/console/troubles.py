@@ -14,6 +14,7 @@ from tidegate.kit.texts import counted
 __all__ = ["Trouble", "troubles_of"]
 
 _ENDS_SOON_DAYS: Final = 21
+_MOST_NAMES: Final = 3
 _ORDER: Final = {"error": 0, "warning": 1}
 
 
@@ -144,6 +145,15 @@ def _of_connector(summary: ConnectorSummary, is_settled: bool) -> Iterator[Troub
             f"Connector {summary.name} left out {counted(skipped, 'record')}",
             "It keeps none of them.",
             "Give it a dead letter queue (errors.deadletterqueue.topic.name), so that they can be corrected and sent back.",
+            page,
+            "Open the connector",
+        )
+    if missing := summary.totals["missing_topics"]:
+        yield Trouble(
+            "warning",
+            f"Connector {summary.name} waits for {counted(len(missing), 'topic')}",
+            f"There is no topic {' or '.join(missing[:_MOST_NAMES])}{' or others' if len(missing) > _MOST_NAMES else ''}.",
+            "Correct the name in its topics, or create the topic.",
             page,
             "Open the connector",
         )

@@ -43,6 +43,10 @@ class KafkaSinkConsumer:
     async def _subscribed(self) -> None:
         await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=self._listener)
 
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        return self._consumer.missing_topics
+
     def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]:
         fetching = self._loop.submit(self._consumer.fetch(max_wait_ms, max_bytes))
         fetching.add_done_callback(lambda done: self.events.put(("fetched", done, None)))

@@ -31,6 +31,8 @@ _POLL_MS: Final = 1
 _MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
 _RETRY_S: Final = 0.5
 _REOPEN_S: Final = 1.0
+_LOOK_S: Final = 5.0
+"""Between two looks for topics that do not exist; a source that starts with the sink has created its topics by then."""
 
 
 class SinkConsumer(Protocol):
@@ -39,6 +41,10 @@ class SinkConsumer(Protocol):
     events: queue.Queue[tuple[str, Any, Future[None] | None]]
     """Changes of the group's share of partitions: ("revoked" | "assigned", partitions, to be settled when done), and
     ("fetched", future, None) when a fetch has ended."""
+
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        """Topics that the task is to read and that do not exist (yet). May be asked from any thread."""
 
     def start_fetch(self, max_wait_ms: int, max_bytes: int) -> Future[list[FetchedBatches]]: ...
     def seek(self, partition: TopicPartition, offset: int) -> None: ...
@@ -82,6 +88,9 @@ class SinkRunner:
         """Partitions that are assigned and whose ``open`` has not succeeded yet."""
         self._next_open = 0.0
         self._topics: set[str] = set()
+        self._next_look = time.monotonic() + _LOOK_S
+        self._missing: frozenset[str] = frozenset()
+        """Topics of which the log says already that they do not exist."""
         self._measures, self._sink = TaskMeasures(), SinkMeasures()
 
     def begin(self) -> None:
@@ -116,6 +125,8 @@ class SinkRunner:
         else:
             arrived, self._arrived = self._arrived, []
             self._deliver(self._opened(arrived) or self._next_fetch(_WAIT_MS))
+        if time.monotonic() >= self._next_look:
+            self._tell_missing_topics()
         due = time.monotonic() >= self._next_commit or self._context.commit_requested
         if due and self._undelivered is None:
             self.commit()
@@ -305,6 +316,16 @@ class SinkRunner:
             self._committed.update(fresh)
             self._sink.committed(fresh)
 
+    def _tell_missing_topics(self) -> None:
+        """A sink waits for a topic for ever, as Kafka Connect's: its name may be wrong, and nothing else would show that."""
+        self._next_look = time.monotonic() + _LOOK_S
+        missing = self._consumer.missing_topics
+        if more := missing - self._missing:
+            logger.warning(
+                "the sink waits for topics that do not exist", connector=self._context.connector, topics=sorted(more)
+            )
+        self._missing = missing
+
     def _settled_positions(self) -> dict[TopicPartition, int]:
         """Up to where records were delivered, less those that will be delivered again: the task no longer has these, so it cannot
         say that they are safe. That holds for a task that stops before they come, too."""
@@ -340,4 +361,5 @@ class SinkRunner:
             "sink-task-metrics": {**self._sink.attributes(), "partition-count": len(self._context.assigned)},
             "task-error-metrics": self._policy.attributes() | letters,
             "lags": self._sink.lags(),
+            "missing_topics": sorted(self._consumer.missing_topics),
         }

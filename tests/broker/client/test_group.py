@@ -220,3 +220,25 @@ async def test_a_pattern_is_matched_whole(config: ClientConfig, topic: str) -> N
         await consumer.subscribe(pattern=topic[:-1])
         await consumer.fetch(500)
         assert not consumer.assignment()
+
+
+async def test_a_topic_that_is_missing_is_created_only_where_that_is_asked_for(
+    config: ClientConfig, name: Callable[[], str]
+) -> None:
+    """Both brokers create topics on their own, by their defaults."""
+    topic, group = name(), name()
+    waits = config.with_properties({"group.id": group, "allow.auto.create.topics": "false"})
+    async with Admin(config) as admin, BatchConsumer(waits) as consumer, asyncio.timeout(60):
+        await consumer.subscribe([topic])
+        await consumer.fetch(500)
+        assert consumer.missing_topics == {topic}
+        assert topic not in await admin.list_topics()
+        await admin.create_topics([NewTopic(topic, partitions=3)])
+        while len(consumer.assignment()) < 3:
+            await consumer.fetch(100)
+        assert not consumer.missing_topics
+        other = name()
+        async with BatchConsumer(config.with_properties({"group.id": name()})) as creates:
+            await creates.subscribe([other])
+            while other not in await admin.list_topics():
+                await creates.fetch(100)

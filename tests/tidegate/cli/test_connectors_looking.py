@@ -226,3 +226,12 @@ def test_an_unfinished_snapshot_is_told_with_its_tables() -> None:
     assert progress.told()["parts"][2]["percent"] == 99.0 and is_unfinished(progress.told())
     progress.ended("public.c")
     assert not is_unfinished(progress.told()) and progress.told()["total"] == 10_000
+
+
+def test_a_sink_whose_topic_does_not_exist_says_so_and_does_not_create_it(platform: RunningPlatform) -> None:
+    until(lambda: shown(platform, "status", "strict")["tasks"][0]["counts"]["missing_topics"], "the missing topic")
+    said = tidegate("connectors", "status", "strict", "--data", platform.data).stderr
+    assert "waits for topics that do not exist: none-yet" in said
+    assert "waits for topics" not in tidegate("connectors", "status", "tolerant", "--data", platform.data).stderr
+    log = platform.data / "logs" / "connect.log"
+    until(lambda: "the sink waits for topics that do not exist" in log.read_text(), "a line in the log")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -108,7 +108,16 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     for part in (answer["connector"], *answer["tasks"]):
         if part.get("trace"):
             click.echo(f"\n{part['trace'].strip()}")
+    _tell_missing_topics(answer["tasks"])
     _tell_losses(rest, name, answer)
+
+
+def _tell_missing_topics(tasks: Iterable[Mapping[str, Any]]) -> None:
+    """A line if a sink waits for topics: nothing else would show that a name is wrong."""
+    if missing := totals_of(task["counts"] for task in tasks if task["counts"] is not None)["missing_topics"]:
+        click.echo(
+            f"\nwaits for topics that do not exist: {', '.join(missing)} (`tidegate topics list` lists all)", err=True
+        )
 
 
 def _tell_losses(rest: Rest, name: str, answer: Mapping[str, Any]) -> None:
@@ -155,6 +164,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
         shown = [[compact(o["partition"]), compact(o["offset"]), o["lag"]] for o in told["offsets"]]
         click.echo("\npositions")
         print_table(["partition", "committed offset", "lag"], shown)
+    _tell_missing_topics(told["tasks"])
     if told["topics"]:
         click.echo(f"\ntopics: {', '.join(told['topics'])}")
     letters = told["dead_letters"]
