@@ -32,7 +32,7 @@ HOOKS = {
         "_sync_task _topics _wait_on_metadata"
     ),
     "aiokafka.conn:AIOKafkaConnection": (
-        "_client_id _closed_fut _handle_frame _loop _next_correlation_id _protocol _request_timeout _requests _versions _writer"
+        "_client_id _closed_fut _handle_frame _last_action _loop _next_correlation_id _protocol _request_timeout _requests _versions _writer"
     ),
     "aiokafka.consumer.consumer:AIOKafkaConsumer": (
         "_auto_offset_reset _check_crcs _client _client_rack _consumer_timeout _coordinator _fetch_max_bytes _fetch_max_wait_ms "

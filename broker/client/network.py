@@ -430,5 +430,36 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]
         self.node.received.record(size)
         if isinstance(waiting, _Waiting) and waiting:
             self.measures.answered(waiting[0][1].API_KEY, began - waiting.asked_at.popleft(), size)
-        super()._handle_frame(answer)
+        if not (isinstance(answer, bytearray) and self._take_large(answer)):
+            super()._handle_frame(answer)
         self.measures.worked(began)
+
+    def _take_large(self, answer: bytearray) -> bool:
+        """Handle an answer as aiokafka does, but without two copies of its records: they are views of the answer. Returns False for one
+        that is to be handled by aiokafka.
+        """
+        number, request, waiting = self._requests[0]
+        if number is None or request.API_KEY != _FETCH:
+            return False
+        parts = _Parts(answer)
+        if request.parse_response_header(parts).correlation_id != number:
+            return False
+        if not waiting.done():
+            waiting.set_result(request.RESPONSE_TYPE.decode(parts))
+        self._last_action = time.monotonic()
+        self._requests.popleft()
+        return True
+
+
+class _Parts:
+    """A file of bytes for aiokafka's decoders, of which large parts are read as views. Names are shorter, and are bytes."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytearray) -> None:
+        self._data, self._at = memoryview(data), 0
+
+    def read(self, size: int) -> bytes | memoryview:
+        part = self._data[self._at : self._at + size]
+        self._at += len(part)
+        return part if size > _SMALL_BYTES else bytes(part)
