@@ -2,8 +2,8 @@
 pyiceberg's own append of the same Arrow columns; ``python -m bench.connectors_iceberg changes [changes] [rows]``, changes by key
 into a table of rows, beside pyiceberg's upsert of a hundredth of them.
 
-``python -m bench.connectors_iceberg worker [rows]`` runs the sink in a worker over Apache Kafka, and beside it Iceberg's own sink in
-Kafka Connect (``python -m tests.servers fetch iceberg-connect``). Both read JSON with schemas. Ours reads Avro too: Confluent's
+``python -m bench.connectors_iceberg worker [rows] [tasks]`` runs the sink in a worker over Apache Kafka, and beside it Iceberg's own
+sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``), each with two tasks or as many. Both read JSON with schemas. Ours reads Avro too: Confluent's
 converter can't be had from Maven Central.
 
 The catalog is SQLite, the files are on this disk; rows as in ``bench.connectors_sinks``.
@@ -165,7 +165,7 @@ def drained(worker: Worker, config: dict[str, str], rows: int, name: str) -> Non
     assert total(config) == rows
 
 
-def in_a_worker(rows: int) -> None:
+def in_a_worker(rows: int, tasks: int) -> None:
     """From the connector's creation until all rows are in the table, with a commit each five seconds."""
     with contextlib.ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
@@ -181,7 +181,7 @@ def in_a_worker(rows: int) -> None:
         fill(kafka.bootstrap_servers, rows, {"events": json, "avro": avro})
         shared = {
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
-            "tasks.max": str(_PARTITIONS),
+            "tasks.max": str(tasks),
             "iceberg.control.commit.interval-ms": "5000",
             "consumer.override.auto.offset.reset": "earliest",
         }
@@ -208,7 +208,7 @@ def in_a_worker(rows: int) -> None:
 def main() -> None:
     asked = sys.argv[1:]
     if asked[:1] == ["worker"]:
-        in_a_worker(int(asked[1]) if len(asked) > 1 else 1_000_000)
+        in_a_worker(int(asked[1]) if len(asked) > 1 else 1_000_000, int(asked[2]) if len(asked) > 2 else _PARTITIONS)
     elif asked[:1] == ["changes"]:
         changes = int(asked[1]) if len(asked) > 1 else 1_000_000
         changed(changes, int(asked[2]) if len(asked) > 2 else 10_000_000)

@@ -507,15 +507,16 @@ class Worker:
         raise HostDied(f"connector {name} does not run")
 
     async def _shared_host(self, owner: str) -> _Host:
-        """The least loaded shared host of an owner; a new one while there are fewer than processors and none is idle."""
+        """The least loaded shared host of an owner; a new one while there are fewer than processors and each has tasks. A connector
+        without tasks does little, so a host that has only connectors takes the first task too: each process has 150 MB or so.
+        """
         self.owners.require(owner)
         owner = self.owners.of(owner)
         async with self._starting:
             shared = [host for host in self._hosts if not host.own and not host.retired and host.process.alive]
             serving = [host for host in shared if host.owner == owner]
-            idle = [host for host in serving if not host.load]
-            if idle or (serving and len(shared) >= self._limit):
-                return (idle or sorted(serving, key=lambda host: host.load))[0]
+            if any(not host.tasks for host in serving) or (serving and len(shared) >= self._limit):
+                return min(serving, key=lambda host: host.load)
             return await self._new_host(owner, exclusive=False)
 
     def expect(self, tasks: int) -> None:

@@ -69,7 +69,7 @@ class IcebergRows(TableRows):
             return
         if not self._writers or self._writers[-1].schema.schema_id != self.table.schema().schema_id:
             self._writers.append(DataFileWriter(self.table, self.config.write_props))
-        self._writers[-1].write(pa.concat_tables(self.waiting).combine_chunks())
+        self._writers[-1].write(pa.concat_tables(self.waiting))
         self.waiting, self.waiting_bytes = [], 0
 
     def projected(self, rows: pa.Table) -> pa.Table:
