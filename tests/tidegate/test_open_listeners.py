@@ -81,9 +81,9 @@ def test_the_events_service_does_not_listen_to_others_with_a_password_that_is_kn
     assert "published" not in errors({"events.password": "p", "events.client.secret": "s"})
 
 
-def test_the_log_names_address_and_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_names_address_and_remedy(caplog: pytest.LogCaptureFixture) -> None:
     warn_of_open("broker", ["PLAINTEXT://0.0.0.0:9092"], "authorizer.class.name")
-    line = capsys.readouterr().out
+    line = caplog.text
     assert "anybody who reaches this address may do everything" in line
     assert "PLAINTEXT://0.0.0.0:9092" in line
     assert "authorizer.class.name" in line
