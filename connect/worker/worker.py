@@ -131,8 +131,13 @@ class _Host:
     """Set when the process has ended."""
 
     @property
-    def load(self) -> int:
-        return len(self.tasks) * 4 + len(self.connectors)
+    def is_empty(self) -> bool:
+        return not self.tasks and not self.connectors
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """By which hosts are compared: a connector without its tasks does little."""
+        return len(self.tasks), len(self.connectors)
 
 
 class Worker:
@@ -393,7 +398,7 @@ class Worker:
 
     async def _end_retired(self) -> None:
         # Each is taken out before the next wait: others call this meanwhile.
-        while (host := next((host for host in self._hosts if host.retired and not host.load), None)) is not None:
+        while (host := next((host for host in self._hosts if host.retired and host.is_empty), None)) is not None:
             self._hosts.remove(host)
             await host.process.stop(self._stop_timeout_s)
 
@@ -453,7 +458,7 @@ class Worker:
 
     def _end_idle(self, host: _Host) -> None:
         """An owner's host ends when nothing has run in it for a while: there may be many owners."""
-        host.idle_rounds = host.idle_rounds + 1 if host.owner != WORKER and not host.load and not host.asked else 0
+        host.idle_rounds = host.idle_rounds + 1 if host.owner != WORKER and host.is_empty and not host.asked else 0
         if host.idle_rounds * _WATCH_S >= _IDLE_S:
             host.retired = True
             task = asyncio.create_task(self._end_retired(), name=f"end task host {host.process.number}")
@@ -507,8 +512,8 @@ class Worker:
         raise HostDied(f"connector {name} does not run")
 
     async def _shared_host(self, owner: str) -> _Host:
-        """The least loaded shared host of an owner; a new one while there are fewer than processors and each has tasks. A connector
-        without tasks does little, so a host that has only connectors takes the first task too: each process has 150 MB or so.
+        """The least loaded shared host of an owner; a new one while there are fewer than processors and each has tasks. One that has only
+        connectors takes a task too: each process has 150 MB or so.
         """
         self.owners.require(owner)
         owner = self.owners.of(owner)

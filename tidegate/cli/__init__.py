@@ -58,9 +58,6 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-_OURS: Final = ("broker", "connect", "connectors", "events", "pyspark_tidegate", "registry", "tidegate")
-
-
 class _ReaderGone(Exception):
     """The reader of our output has ended (`consume TOPIC | head -n 1`): nothing is wrong."""
 
@@ -121,15 +118,15 @@ def tidegate(ctx: click.Context, context: str | None) -> None:
 
 
 def _show_warnings() -> None:
-    """Our packages' warnings are lines on standard error. Those of libraries are dropped: the error that follows says everything
-    about a failed connection.
+    """Warnings of ours and of connectors (``kit.logs.get_logger``) are lines on standard error. Those of libraries are dropped: the
+    error that follows says everything about a failed connection.
     """
     from tidegate.kit.log_throttle import Throttle
 
     lines = logging.StreamHandler()
     lines.setLevel(logging.WARNING)
     lines.setFormatter(logging.Formatter("warning: %(message)s"))
-    lines.addFilter(lambda record: record.name.partition(".")[0] in _OURS)
+    lines.addFilter(lambda record: hasattr(record, "structured"))
     lines.addFilter(Throttle())
     logging.getLogger().addHandler(lines)
 

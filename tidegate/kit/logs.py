@@ -32,12 +32,14 @@ _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn
 Format = Literal["json", "console"]
 
 
-def _as_text(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    """For structlog: ``what happened (connector=orders, task=1)``, and a traceback below it."""
+def _as_record(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+    """For structlog: a record of ``logging`` that says ``what happened (connector=orders, task=1)``, with a traceback below it. It is
+    marked ``structured``, as no line of a library is.
+    """
     text, trace = str(event.pop("event", "")), event.pop("exception", None)
     facts = ", ".join(f"{name}={value}" for name, value in event.items())
     line = f"{text} ({facts})" if facts else text
-    return f"{line}\n{trace}" if trace else line
+    return (f"{line}\n{trace}" if trace else line,), {"extra": {"structured": True}}
 
 
 if not structlog.is_configured():  # structlog's default is standard output, where commands write JSON
@@ -47,7 +49,7 @@ if not structlog.is_configured():  # structlog's default is standard output, whe
             structlog.stdlib.filter_by_level,
             structlog.processors.format_exc_info,
             scrubbed_event,
-            _as_text,
+            _as_record,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,

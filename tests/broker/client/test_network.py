@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import io
 import random
 import struct
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.fetch import FetchResponse_v11
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.client import Admin, BatchConsumer, BatchProducer, ClientConfig, NewTopic, network
 from broker.client.errors import NotReachable
-from broker.client.network import ClientMeasures, _Frames, client_measures
+from broker.client.network import ClientMeasures, _Frames, _Parts, client_measures
 from tests.servers.tidegate_broker import TidegateBroker
 
 pytestmark = pytest.mark.anyio
@@ -112,6 +117,42 @@ def test_what_follows_an_answer_that_closed_the_connection_is_left_out() -> None
     frames.get_buffer(-1)[: len(stream)] = stream
     frames.buffer_updated(len(stream))
     assert connection.got == [b"a", b"b"]
+
+
+PARTS = st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(0, 3), st.integers(0, 200_000)), max_size=4)
+
+
+@given(topics=st.lists(PARTS, max_size=3), cut=st.none() | st.floats(0, 1))
+@settings(deadline=None, max_examples=50)
+def test_a_large_fetch_answer_is_decoded_as_aiokafka_does_and_its_records_are_views(
+    topics: list[list[tuple[int, int | None, int]]], cut: float | None
+) -> None:
+    def partition(number: int, aborted: int | None, size: int) -> tuple[Any, ...]:
+        transactions = None if aborted is None else [(n, n) for n in range(aborted)]
+        return number, 0, 10, 10, 0, transactions, -1, bytes([number]) * size
+
+    told = FetchResponse_v11(
+        0, 0, 0, [(f"t{n}", [partition(*part) for part in parts]) for n, parts in enumerate(topics)]
+    )
+    encoded = told.encode()
+    if cut is not None:
+        encoded = encoded[: int(len(encoded) * cut)]
+
+    def decoded(file: Any) -> Any:
+        try:
+            return FetchResponse_v11.decode(file)
+        except (ValueError, struct.error) as error:
+            return type(error)
+
+    theirs, ours = decoded(io.BytesIO(encoded)), decoded(_Parts(bytearray(encoded)))
+    if isinstance(theirs, type):
+        assert ours is theirs
+        return
+    assert [topic for topic, _ in ours.topics] == [topic for topic, _ in theirs.topics]
+    for (_, parts), (_, expected) in zip(ours.topics, theirs.topics, strict=True):
+        assert [part[:-1] for part in parts] == [part[:-1] for part in expected]
+        assert [bytes(part[-1] or b"") for part in parts] == [part[-1] or b"" for part in expected]
+        assert all(isinstance(part[-1], memoryview) for part in parts if len(part[-1] or b"") > 65_536)
 
 
 def test_an_answer_of_a_negative_size_is_an_error() -> None:

@@ -71,7 +71,7 @@ with logs.about(connector="c"):
     assert run.stderr == "something (topic=t, partition=0)\nINFO asked for (connector=c)\n"
 
 
-def test_commands_show_our_warnings_on_standard_error_and_no_lines_of_libraries():
+def test_commands_show_warnings_on_standard_error_and_no_lines_of_libraries():
     script = """
 import logging, sys
 import tidegate.cli
@@ -81,8 +81,8 @@ try:
     tidegate.cli.main()
 except SystemExit:
     pass
-logs.get_logger("broker.client").warning("something", topic="t")
-logs.get_logger("broker.client").info("nothing")
+logs.get_logger("my_connectors").warning("something", topic="t")
+logs.get_logger("my_connectors").info("nothing")
 logging.getLogger("aiokafka").error("of a library")
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
