@@ -168,11 +168,17 @@ class BatchConsumer:
                 self._awaiting = asyncio.create_task(self._await_topics(self._subscribed), name="await topics")
 
     async def _await_topics(self, names: frozenset[str]) -> None:
-        """Refresh metadata while topics are missing, as Java's clients do, instead of once every metadata.max.age.ms."""
+        """Refresh metadata while topics are missing, as Java's clients do, instead of once every metadata.max.age.ms. A topic may be
+        deleted later and made again.
+        """
         client = self._running._client
         pause_s = _FIRST_LOOK_S
         await client.force_metadata_update()
-        while not names <= client.cluster.topics(exclude_internal_topics=False):
+        while True:
+            if names <= client.cluster.topics(exclude_internal_topics=False):
+                pause_s = _FIRST_LOOK_S
+                await asyncio.sleep(_LONGEST_LOOK_S)
+                continue
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_LOOK_S)
             await client.force_metadata_update()

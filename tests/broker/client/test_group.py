@@ -242,3 +242,26 @@ async def test_a_topic_that_is_missing_is_created_only_where_that_is_asked_for(
             await creates.subscribe([other])
             while other not in await admin.list_topics():
                 await creates.fetch(100)
+
+
+async def test_a_topic_that_is_deleted_and_made_again_is_read_soon(
+    config: ClientConfig, name: Callable[[], str]
+) -> None:
+    """Metadata is asked for anew after 5 minutes of its own."""
+    topic = name()
+    reads = {"group.id": name(), "allow.auto.create.topics": "false", "auto.offset.reset": "earliest"}
+    async with Admin(config) as admin, BatchConsumer(config.with_properties(reads)) as consumer, asyncio.timeout(90):
+        await admin.create_topics([NewTopic(topic)])
+        await consumer.subscribe([topic])
+        while not consumer.assignment():
+            await consumer.fetch(100)
+        await admin.delete_topics([topic])
+        while consumer.missing_topics != {topic}:
+            await consumer.fetch(100)
+        await admin.create_topics([NewTopic(topic)])
+        async with BatchProducer(config) as producer:
+            await producer.send(topic, None, b"again")
+        fetched: list[FetchedBatches] = []
+        while not fetched:
+            fetched = await consumer.fetch()
+    assert [record.value for part in fetched for record in part.records()] == [b"again"]
