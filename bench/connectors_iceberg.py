@@ -2,9 +2,9 @@
 pyiceberg's own append of the same Arrow columns; ``python -m bench.connectors_iceberg changes [changes] [rows]``, changes by key
 into a table of rows, beside pyiceberg's upsert of a hundredth of them.
 
-``python -m bench.connectors_iceberg worker [rows] [tasks]`` runs the sink in a worker over Apache Kafka, and beside it Iceberg's own
-sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``), each with two tasks or as many. Both read JSON with schemas. Ours reads Avro too: Confluent's
-converter can't be had from Maven Central.
+``python -m bench.connectors_iceberg worker [rows] [tasks]`` runs the sink in a worker over Apache Kafka, with two tasks or as many.
+Beside it runs Iceberg's own sink in Kafka Connect (``python -m tests.servers fetch iceberg-connect``). Both read JSON with schemas.
+Ours reads Avro too: Confluent's converter can't be had from Maven Central.
 
 The catalog is SQLite, the files are on this disk; rows as in ``bench.connectors_sinks``.
 """

@@ -29,9 +29,8 @@ def may_show(text: str, client: RegistryClient | None) -> Callable[[bytes | None
     """Whether a key or value of these bytes may have ``text`` in what ``tidegate.records`` shows of it, without regard to case.
 
     False only for bytes that do not have it. Words of ASCII letters and digits are looked for as they are: JSON and text
-    have them in their bytes, and so have strings in Avro. (The letter of an escape that is shown for a control character
-    in a string of Avro, as the n of ``\\n``, is no part of such a word.) None where the bytes can't tell, as for a text of
-    signs.
+    have them in their bytes, and so have strings in Avro. A control character in a string of Avro is shown as an escape; its
+    letter, the n of ``\\n``, is no part of such a word. None where the bytes can't tell, as for a text of signs.
     """
     words = _WORDS.findall(text.casefold())
     if not words or any(word in _BASE64 for word in words):

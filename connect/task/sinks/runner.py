@@ -147,8 +147,8 @@ class SinkRunner:
                     logger.warning("fetch will be repeated", connector=self._context.connector, error=str(error))
                     self._control.stopping.wait(_RETRY_S)
                     return []
-                # What was fetched of a partition that has been taken away since belongs to its new owner, and what was
-                # fetched before the task asked for other positions (it may have on opening) is not what it wants.
+                # Left out are records of partitions that have been taken away since, which their new owner reads, and records
+                # that were fetched before the task asked for other positions, as it may on opening.
                 partitions = self._context.assigned - self._context.rewinds.keys()
                 return self._opened(
                     [part for part in fetched if TopicPartition(part.topic, part.partition) in partitions]

@@ -73,8 +73,12 @@ def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
 
 
 def _lost(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:
-    totals = totals_of(task["counts"] for task in tasks if task["counts"] is not None)
+    totals = _totals(tasks)
     return [totals["skipped"], totals["dead_letters"]]
+
+
+def _totals(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return totals_of(task["counts"] for task in tasks if task["counts"] is not None)
 
 
 @connectors.command()
@@ -114,7 +118,7 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
 
 def _tell_missing_topics(tasks: Iterable[Mapping[str, Any]]) -> None:
     """A line if a sink waits for topics: nothing else would show that a name is wrong."""
-    if missing := totals_of(task["counts"] for task in tasks if task["counts"] is not None)["missing_topics"]:
+    if missing := _totals(tasks)["missing_topics"]:
         click.echo(
             f"\nwaits for topics that do not exist: {', '.join(missing)} (`tidegate topics list` lists all)", err=True
         )
@@ -122,7 +126,7 @@ def _tell_missing_topics(tasks: Iterable[Mapping[str, Any]]) -> None:
 
 def _tell_losses(rest: Rest, name: str, answer: Mapping[str, Any]) -> None:
     """One line if records were left out although everything runs."""
-    totals = totals_of(task["counts"] for task in answer["tasks"] if task["counts"] is not None)
+    totals = _totals(answer["tasks"])
     if not totals["skipped"]:
         return
     queue = rest.call("GET", path_of(name, "/config")).get("errors.deadletterqueue.topic.name")
@@ -183,7 +187,7 @@ def _all_about(rest: Rest, name: str) -> dict[str, Any]:
         status = {"name": name, "connector": {"state": "UNASSIGNED", "worker_id": ""}, "tasks": []}
     counted = statistics_of(rest, workers_in([status]), echo_error)
     status = status_with_counts(status, counted)
-    totals = totals_of(task["counts"] for task in status["tasks"] if task["counts"] is not None)
+    totals = _totals(status["tasks"])
     lags = {
         (lag["topic"], lag["partition"]): lag["lag"] for task in counted.get(name, {}).values() for lag in task["lags"]
     }
