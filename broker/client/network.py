@@ -33,6 +33,8 @@ _PRODUCE, _FETCH, _COMMIT, _JOIN, _HEARTBEAT, _SYNC = 0, 1, 8, 11, 12, 14
 _FRAME: Final = struct.Struct(">i")
 """The length prefix of each answer."""
 _SMALL_BYTES: Final = 65_536
+_SHARE: Final = 8
+"""A part of a fetch answer that is less than this share of it is copied."""
 _RESERVED_BYTES: Final = 16 << 20
 """Memory that is made for an answer by its length prefix alone. A server of another protocol sends letters there, which are 1 GiB."""
 _DIGITS: Final = 3
@@ -452,14 +454,19 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]
 
 
 class _Parts:
-    """A file of bytes for aiokafka's decoders, of which large parts are read as views. Names are shorter, and are bytes."""
+    """A file of bytes for aiokafka's decoders, of which large parts are read as views. Names are shorter, and are bytes.
 
-    __slots__ = ("_at", "_data")
+    A view keeps the whole answer in memory, and the records of a paused partition may wait for long: a part that is small
+    beside its answer is copied.
+    """
+
+    __slots__ = ("_at", "_data", "_large")
 
     def __init__(self, data: bytearray) -> None:
         self._data, self._at = memoryview(data), 0
+        self._large = max(_SMALL_BYTES, len(data) // _SHARE)
 
     def read(self, size: int) -> bytes | memoryview:
         part = self._data[self._at : self._at + size]
         self._at += len(part)
-        return part if size > _SMALL_BYTES else bytes(part)
+        return part if size > self._large else bytes(part)
