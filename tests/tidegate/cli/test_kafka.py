@@ -94,6 +94,13 @@ def test_consume_starts_and_chooses(command: Command, options: list[str], expect
     assert numbers(command("consume", topic, "--to-end", *options)) == expected
 
 
+def test_consume_says_that_a_start_is_beyond_the_end(command: Command) -> None:
+    filled(command, "short")
+    assert command("consume", "short", "--to-end", "--from", "10").stderr == ""
+    done = command("consume", "short", "--to-end", "--from", "11")
+    assert (done.stdout, done.stderr) == ("", "offset 11 is beyond the end of short, which is 10: nothing is printed\n")
+
+
 def test_consume_reads_one_partition_and_names_those_there_are(command: Command) -> None:
     filled(command, "parted", 2)
     records = shown(command("consume", "parted", "--to-end", "--partition", "1"))

@@ -161,6 +161,10 @@ async def _consume(config: ClientConfig, reading: _Reading, show: Callable[[Kafk
         described = await _described(admin, reading.topic, 0 if reading.to_end else _TOPIC_WAIT_S)
         chosen = chosen_partitions(described, reading.partitions)
         positions = await resolve(admin, reading.start, chosen, committed=config.reads_committed)
+    asked, furthest = reading.start.offset, max(end for _, _, end in positions.values())
+    if asked is not None and asked > furthest:
+        new = "nothing is printed" if reading.to_end else "only new records are printed"
+        click.echo(f"offset {asked} is beyond the end of {reading.topic}, which is {furthest}: {new}", err=True)
     if reading.count == 0:
         return
     ends = {partition: end for partition, (_, _, end) in positions.items()}

@@ -79,6 +79,11 @@ class _Cause:
         return self.letters[:_EXAMPLES]
 
     @property
+    def has_origin(self) -> bool:
+        """Whether a letter says which topic it goes back to. A source's came from none."""
+        return any("topic" in letter for letter in self.letters)
+
+    @property
     def wheres(self) -> str:
         """For the form that sends them back: ``0:17 0:18``."""
         return " ".join(f"{letter['partition']}:{letter['offset']}" for letter in self.letters)
