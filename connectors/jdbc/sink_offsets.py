@@ -52,15 +52,13 @@ class StoredOffsets:
     def prepare(self, writer: Writer) -> None:
         """Create the table if it does not exist."""
         if writer.columns(self._table) is None:
-            try:
-                writer.run(
-                    f"CREATE TABLE IF NOT EXISTS {self._name(writer)} (connector VARCHAR(200) NOT NULL, "
-                    "topic VARCHAR(249) NOT NULL, part INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
-                    "epoch BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))"
-                )
-                writer.commit()
-            except RowsRefused as error:  # in PostgreSQL, when another task creates the table at the same time
-                raise Conflict(str(error)) from error
+            statement = (
+                f"CREATE TABLE IF NOT EXISTS {self._name(writer)} (connector VARCHAR(200) NOT NULL, "
+                "topic VARCHAR(249) NOT NULL, part INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
+                "epoch BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))"
+            )
+            writer.define(statement, self._table, None)
+            writer.commit()
 
     def claim(self, writer: Writer, partitions: Iterable[TopicPartition]) -> None:
         """Take over these partitions, and read the offset at which each continues (-1: nothing has been written yet)."""

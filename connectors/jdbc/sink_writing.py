@@ -12,8 +12,6 @@ from connect.api import (
     DataError,
     Record,
     RecordBatch,
-    RetriableConnectError,
-    TidegateError,
     TopicPartition,
 )
 from connectors.jdbc.sink_offsets import StoredOffsets
@@ -90,16 +88,7 @@ def _change(writer: Writer, part: Part, settings: SinkSettings) -> Change | None
         return None  # the first record with a value creates the table; before that there is nothing to delete
     statements = _ddl(writer, part, settings, known)
     for statement in statements:
-        try:
-            writer.run(statement)
-        except (RetriableConnectError, Conflict):
-            raise
-        except TidegateError as error:
-            # another task may have made the same change meanwhile; then the next attempt succeeds
-            writer.rollback()
-            if isinstance(error, RowsRefused) or writer.columns(part.table) != known:
-                raise Conflict(str(error)) from error
-            raise
+        writer.define(statement, part.table, known)
     columns = _matched(part, (writer.columns(part.table) if statements else known) or [], settings)
     return Change(part.operation, part.table, part.keys, part.rest, part.rows, columns)
 

@@ -98,6 +98,22 @@ class Writer(ABC):
     @abstractmethod
     def rollback(self) -> None: ...
 
+    def define(self, statement: str, table: TableId, known: Sequence[TargetColumn] | None) -> None:
+        """Run a DDL statement for a table whose columns are ``known``; None where it was missing.
+
+        Raises Conflict, with nothing open, where another task may have made the same change meanwhile: the next attempt
+        succeeds. PostgreSQL refuses one of two ``CREATE TABLE IF NOT EXISTS`` that run at the same time.
+        """
+        try:
+            self.run(statement)
+        except RetriableConnectError:
+            raise
+        except ConnectError as error:
+            self.rollback()
+            if isinstance(error, RowsRefused) or self.columns(table) != known:
+                raise Conflict(str(error)) from error
+            raise
+
     @abstractmethod
     def cancel(self) -> None:
         """Called from another thread: make a running statement end with an error. Raises nothing."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect.api import Record, Schema, SchemaType
-from connectors.jdbc.sink import JdbcSinkConnector
+from connectors.jdbc.sink import JdbcSinkConnector, _connected
+from connectors.jdbc.sink_offsets import StoredOffsets
+from connectors.jdbc.writers.writer import Conflict
 from tests.connectors.jdbc.sink_databases import PLACE, PostgresDatabase, batch, put, row
 from tests.servers.postgres import PostgresServer
 from tidegate.kit.config import parse
@@ -114,6 +119,24 @@ def test_a_connection_that_the_server_ends_is_made_again(database: PostgresDatab
         put(running, [batch(1, [row(2)])])
     assert database.ask("SELECT id FROM t ORDER BY 1") == [(1,), (2,)]
     assert database.ask("SELECT next_offset FROM offsets") == [(2,)]
+
+
+def test_tasks_that_start_together_make_the_table_of_their_offsets_together(database: PostgresDatabase) -> None:
+    """PostgreSQL refuses ``CREATE TABLE IF NOT EXISTS`` in two ways where another one ends while it runs."""
+    tasks, config = 6, parse(JdbcSinkConnector.config_class, database.properties())
+    writers = [_connected(config) for _ in range(tasks)]
+    together = threading.Barrier(tasks)
+
+    def prepare(number: int, table: str) -> None:
+        together.wait(30)
+        with contextlib.suppress(Conflict):  # which the sink retries
+            StoredOffsets(table, "c").prepare(writers[number])
+
+    with ThreadPoolExecutor(tasks) as threads:
+        for n in range(40):
+            list(threads.map(prepare, range(tasks), [f"offsets_{n}"] * tasks))
+    for writer in writers:
+        writer.close()
 
 
 def test_names_without_quotes_are_the_servers(database: PostgresDatabase) -> None:
