@@ -11,11 +11,20 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from connect.api import ConnectError, JobTask, OffsetRange, Problem, RetriableConnectError, SinkConnector, get_logger
+from connect.api import (
+    ConnectError,
+    JobTask,
+    OffsetRange,
+    Problem,
+    RecordBatch,
+    RetriableConnectError,
+    SinkConnector,
+    get_logger,
+)
 from connectors.spark.cancelling import cancelling
 from connectors.spark.java import environment, find_java
 from connectors.spark.pipeline_config import SparkPipelineConfig
@@ -48,26 +57,37 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
     _process: subprocess.Popen[str] | None = None
 
     def run(self, ranges: Sequence[OffsetRange], run_id: str) -> None:
-        records = sum(range_.stop - range_.start for range_ in ranges)
-        with tempfile.TemporaryDirectory(prefix="tidegate-spark-") as folder:
-            told = self._run(Path(folder), records)
-        self.context.progress(records, records, unit="records", note=told or "the project ran")
+        records, told = sum(range_.stop - range_.start for range_ in ranges), "the project ran"
+        for told in self._told("run"):
+            logger.info("pipeline", connector=self.context.connector, told=told)
+            self.context.progress(0, records, unit="records", note=told)
+        self.context.progress(records, records, unit="records", note=told)
+
+    def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
+        """What ``spark-pipelines dry-run`` says: Spark loads the project and resolves its tables and flows, and runs none."""
+        del batches  # a run reads what its checkpoint says
+        yield f"the project {self.config.spec} by Spark on {self.config.remote}; a dry run says:"
+        yield from self._told("dry-run")
 
     def cancel(self) -> None:
         if (process := self._process) is not None:
             _kill(process, signal.SIGKILL)
 
-    def _run(self, scratch: Path, records: int) -> str:
-        """The last line about the run. Raises ConnectError with the words of what failed."""
+    def _told(self, command: str) -> Iterator[str]:
+        """Run ``spark-pipelines`` with this command; its lines about the run. Raises ConnectError with the words of what failed."""
+        with tempfile.TemporaryDirectory(prefix="tidegate-spark-") as folder:
+            yield from self._lines(command, Path(folder))
+
+    def _lines(self, command: str, scratch: Path) -> Iterator[str]:
         config = self.config
         write_properties(scratch / "spark.conf", {"spark.ui.enabled": "false"} | config.conf)
         spec = importlib.util.find_spec("pyspark")
         assert spec is not None and spec.origin is not None
         home = Path(spec.origin).parent
-        command = [str(home / "bin" / "spark-pipelines"), "run", "--spec", config.spec, "--remote", config.remote]
+        program = [str(home / "bin" / "spark-pipelines"), command, "--spec", config.spec, "--remote", config.remote]
         variables = environment(find_java(scratch), scratch, local=config.remote.startswith("local"))
         process = subprocess.Popen(
-            [*command, "--properties-file", str(scratch / "spark.conf")],
+            [*program, "--properties-file", str(scratch / "spark.conf")],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -87,15 +107,12 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
             return True
 
         lines: deque[str] = deque(maxlen=201)
-        told = ""
         try:
             with cancelling(self.context.stopping, end):
                 for line in process.stdout:
                     lines.append(line.rstrip())
                     if (found := _TOLD.match(line)) is not None:
-                        told = found[1].strip()
-                        logger.info("pipeline", connector=self.context.connector, told=told)
-                        self.context.progress(0, records, unit="records", note=told)
+                        yield found[1].strip()
                 status = process.wait()
         finally:
             self._process = None
@@ -112,7 +129,6 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
             )
         if status:
             raise ConnectError(f"the pipeline failed: {_words(lines)}")
-        return told
 
 
 class SparkPipelineConnector(SinkConnector[SparkPipelineConfig]):

@@ -12,6 +12,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer
 
+from connect.api import ConnectError
+from connect.plugins.registry import load_plugins
+from connect.preview import preview
 from connectors.spark.pipeline import SparkPipelineConnector, _words
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.pipeline_project import project_of
@@ -56,7 +59,7 @@ class Running:
         for path, text in texts.items():
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_text(text)
-        self._config = {
+        self.config = {
             "connector.class": "SparkPipeline",
             "topics": self.sales,
             "spark.pipeline.spec": str(folder / "spark-pipeline.yml"),
@@ -68,7 +71,7 @@ class Running:
 
     def __enter__(self) -> Running:
         self.worker.start()
-        self.worker.ask("POST", "/connectors", {"name": self.mark, "config": self._config}, expect=201)
+        self.worker.ask("POST", "/connectors", {"name": self.mark, "config": self.config}, expect=201)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,6 +128,14 @@ def test_a_project_runs_as_a_job_when_there_are_records_and_its_failure_is_told(
         wait_until(lambda: running.task["state"] == "FAILED", "the task failed", timeout_s=400)
         assert "UNRESOLVED_COLUMN" in running.task["trace"] and "valeu" in running.task["trace"]
         assert running.offset == 2
+        given = running.config | {"name": running.mark}
+        with pytest.raises(ConnectError, match="UNRESOLVED_COLUMN"):
+            preview(load_plugins(), running.worker.properties, given, rows=1)
+        code.write_text(code.read_text().replace("valeu AS text", "value AS text"))
+        head, *told = preview(load_plugins(), running.worker.properties, given, rows=1).actions
+        assert head == f"the project {given['spark.pipeline.spec']} by Spark on local[1]; a dry run says:"
+        assert told[-1] == "Run is COMPLETED."
+        assert [value["text"] for value in read(servers, running.totals)] == ["sale 1", "sale 2"]
 
 
 @pytest.mark.servers
