@@ -265,6 +265,10 @@ class BatchProducer:
         return TransactionalProducer(sequences.transactional_id, sequences.producer_id, sequences.producer_epoch)
 
     async def abort_transaction(self) -> None:
+        """After an error that ends this producer, such as ProducerFenced, nothing is done: its transaction is the coordinator's."""
+        sequences = self._running._txn_manager
+        if sequences is not None and sequences.is_fatal_error():
+            return
         with translating("aborting a transaction"):
             await self._running.abort_transaction()
 

@@ -10,19 +10,38 @@ from typing import Any, Final
 import psycopg
 from psycopg import pq
 
-from connect.api import ConnectError, Problem
+from connect.api import ConnectError, Problem, get_logger
 from connectors.debezium.filters import Filters
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connections import application, connect, lsn_number, replication
 from connectors.postgres.tables import Catalog, Table, captured
 from connectors.sql.errors import login_fault
 
-__all__ = ["Slot", "drop_slot", "find_problems", "find_slot", "make_publication", "make_slot", "set_identities"]
+__all__ = [
+    "Slot",
+    "SlotReader",
+    "drop_slot",
+    "find_problems",
+    "find_slot",
+    "make_publication",
+    "make_slot",
+    "set_identities",
+]
+
+logger = get_logger(__name__)
 
 
 _BLAMED: Final = {"password": "database.password", "user": "database.user", "database": "database.dbname"}
 _NO_MORE: Final = b"53400"
 """SQLSTATE of a slot that would be one too many."""
+
+
+_READER: Final = """
+SELECT reader.pid, coalesce(reader.reply_time::text, '')
+FROM pg_replication_slots slot JOIN pg_stat_replication reader ON reader.pid = slot.active_pid
+WHERE slot.slot_name = %s AND reader.application_name = %s AND reader.usename = current_user
+"""
+_LEAST_SILENCE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +73,42 @@ def find_slot(connection: psycopg.Connection[Any], config: PostgresConfig) -> Sl
     return Slot(
         lsn_number(confirmed) if confirmed else 0, lsn_number(restart) if restart else 0, pid, lost=status == "lost"
     )
+
+
+class SlotReader:
+    """The connection that has a slot. One of the same connector that the server no longer hears of is ended.
+
+    A machine that was cut off leaves its connection behind, and PostgreSQL keeps it for wal_sender_timeout, a minute by
+    default. The server shows its readers to superusers and members of pg_read_all_stats; for others nothing is ended. A
+    reader's time is by its own clock, so what counts is that it does not change.
+    """
+
+    def __init__(self, config: PostgresConfig) -> None:
+        self._config = config
+        self._silence_s = max(_LEAST_SILENCE_S, 3 * config.status_interval_ms / 1000)
+        self._heard: tuple[int, str] | None = None
+        """The reader's process and its last word."""
+        self._heard_at = 0.0
+
+    def end_silent(self, connection: psycopg.Connection[Any]) -> bool:
+        """Look at the reader; whether it was ended, because it has said nothing since looks of so long ago."""
+        try:
+            row = connection.execute(_READER, [self._config.slot, application(self._config)]).fetchone()
+        except psycopg.errors.UndefinedColumn:  # before PostgreSQL 12
+            row = None
+        heard, now = None if row is None else (row[0], row[1]), time.monotonic()
+        if heard != self._heard:
+            self._heard, self._heard_at = heard, now
+        if heard is None or now - self._heard_at < self._silence_s:
+            return False
+        logger.warning(
+            "the reader of the replication slot is silent and is ended",
+            slot=self._config.slot,
+            pid=heard[0],
+            silent_s=round(now - self._heard_at, 1),
+        )
+        connection.execute("SELECT pg_terminate_backend(%s)", [heard[0]])
+        return True
 
 
 def make_slot(config: PostgresConfig, version: int) -> tuple[Slot, pq.abc.PGconn]:

@@ -31,6 +31,7 @@ from connectors.postgres.large import WholeTransactions
 from connectors.postgres.pieces import part_of
 from connectors.postgres.setup import (
     Slot,
+    SlotReader,
     drop_slot,
     find_problems,
     find_slot,
@@ -68,6 +69,7 @@ class PostgresTask(CaptureTask[PostgresConfig]):
         self._decoder: Decoder | None = None
         self._flushed: int | None = None
         self._slot_failures = 0
+        self._slot_reader = SlotReader(config)
         self._next_xmin = 0.0
         self._ahead: bytes | None = None
 
@@ -232,7 +234,9 @@ class PostgresTask(CaptureTask[PostgresConfig]):
                 raise ConnectError(
                     f"replication slot {config.slot!r} is taken: {str(error).strip()}. Stop the other reader, or give a slot.name of its own"
                 ) from error
+            self._slot_reader.end_silent(self._connection)
             self.context.stopping.wait(config.slot_retry_delay_ms / 1000)
+            self._slot_reader.end_silent(self._connection)
             raise
         self._slot_failures = 0
         self._ahead = None

@@ -225,3 +225,6 @@ async def test_a_second_producer_fences_the_first(transactional: ClientConfig, n
             await (await second.send_batch(topic, 0, numbered(1, 1)))
         with pytest.raises(ProducerFenced):
             await (await first.send_batch(topic, 0, numbered(2, 1)))
+        with pytest.raises(ProducerFenced):
+            await first.abort_transaction()
+        await first.abort_transaction()  # the producer has come to its end, and the transaction is aborted

@@ -7,12 +7,15 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError
 from connect.bench import Bench
+from connectors.postgres import setup
 from connectors.postgres.setup import drop_slot
 from connectors.postgres.source import PostgresSource
 from tests.proofs import effort
@@ -406,6 +409,33 @@ def test_a_slot_that_another_reads_is_told(database: SourceDatabase) -> None:
         with again.task() as other, pytest.raises(ConnectError, match=r"is taken.*slot\.name"):
             while True:
                 other.task.poll()
+
+
+def test_a_silent_reader_of_the_same_connector_is_ended(
+    database: SourceDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that a machine left behind which was cut off. One that speaks is left alone."""
+    monkeypatch.setattr(setup, "_LEAST_SILENCE_S", 1.0)
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    settings = {"status_update_interval_ms": "100", "slot_retry_delay_ms": "300", "snapshot_mode": "no_data"}
+
+    def follow(task: Any) -> list[RecordBatch]:
+        while True:
+            with suppress(RetriableConnectError):
+                return settled(task)
+
+    with database.bench(**settings).task() as running:
+        settled(running.task)
+        database.execute("INSERT INTO t VALUES (1)")
+        with database.bench(**settings, slot_max_retries="8").task() as other:
+            with ThreadPoolExecutor(1) as thread:
+                following = thread.submit(follow, other.task)
+                while not following.done():
+                    running.task.poll()
+            with pytest.raises(ConnectError, match="is taken"):
+                following.result()
+        with database.bench(**settings, slot_max_retries="8").task() as other:
+            assert values(follow(other.task)) == [("c", 1)]
 
 
 def test_a_position_whose_slot_is_gone_is_told_or_read_anew(database: SourceDatabase) -> None:
