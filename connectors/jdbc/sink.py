@@ -88,9 +88,8 @@ class JdbcSinkTask(SinkTask[Any]):
         if self._offsets is not None:
             offsets = self._offsets
             self._patiently(lambda writer: offsets.claim(writer, partitions))
-            self.context.rewind(
-                {partition: offsets.next[partition] for partition in partitions if offsets.next[partition] >= 0}
-            )
+            starts = offsets.starts
+            self.context.rewind({partition: starts[partition] for partition in partitions if partition in starts})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         gone = {Origin(*partition) for partition in partitions}
@@ -121,7 +120,19 @@ class JdbcSinkTask(SinkTask[Any]):
 
         if self._offsets is not None:
             self._offsets.reclaim(writer)
-        write(writer, self._shaper, self._settings, batches, self._offsets, self.context.errant_records.report)
+        report = self.context.errant_records.report
+        write(writer, self._shaper, self._settings, batches, self._offsets, report, self._log_end)
+
+    def _log_end(self, partition: TopicPartition) -> int:
+        from broker.client import TopicPartition as LogPartition
+        from broker.client.blocking import Admin
+
+        try:
+            with Admin(self.context.kafka) as admin:
+                (end,) = admin.end_offsets([LogPartition(*partition)]).values()
+        except TidegateError as error:
+            raise RetriableConnectError(f"the end of {partition}: {error}") from error
+        return end
 
     def _patiently(self, act: Any) -> None:
         """Do something with the connection, retried up to max.retries times after errors that a retry may solve.

@@ -8,15 +8,15 @@ group decides which of the two keeps the partition: until it has, either may cla
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
 
-from connect.api import ConnectError, RetriableConnectError, TopicPartition
+from connect.api import ConnectError, RecordBatch, RetriableConnectError, TopicPartition
 from connectors.jdbc.writers.writer import Conflict, RowsRefused, Writer
 from connectors.sql.tables import TableId
 from connectors.sql.write_dialects import parse_table
 
-__all__ = ["StoredOffsets", "TakenOver"]
+__all__ = ["End", "StoredOffsets", "TakenOver"]
 
 
 _MOST_RECLAIMS: Final = 5
@@ -26,6 +26,13 @@ _RECLAIMS_S: Final = 60.0
 
 class TakenOver(RetriableConnectError):
     """Another task has claimed a partition; nothing was written. The group may have moved it, or may leave it here."""
+
+
+class End(NamedTuple):
+    """The next offset of a partition, and the timestamp of the record before it."""
+
+    offset: int
+    timestamp_ms: int | None
 
 
 class StoredOffsets:
@@ -39,6 +46,40 @@ class StoredOffsets:
         self._reclaimed: dict[TopicPartition, list[float]] = {}
         """When each partition was claimed again lately, by ``time.monotonic``."""
         self.next: dict[TopicPartition, int] = {}
+        self._stamps: dict[TopicPartition, int | None] = {}
+        """The timestamp of the record before ``next``, where it is known."""
+
+    @property
+    def starts(self) -> dict[TopicPartition, int]:
+        """Where each partition is to be read from: at the last record that was written, to see that it is still there."""
+        return {
+            partition: next_offset - (next_offset > 0 and self._stamps.get(partition) is not None)
+            for partition, next_offset in self.next.items()
+            if next_offset >= 0
+        }
+
+    def recognize(self, batches: Iterable[RecordBatch], log_end: Callable[[TopicPartition], int]) -> None:
+        """Look at the batches of a ``put`` that begin before what is written, as the first ones after ``claim`` do.
+
+        Raises ConnectError where the last record that was written is another one now, or the log ends before it: the topic
+        was made anew, and records of the new one would count as written.
+        """
+        for batch in batches:
+            assert batch.origin is not None and batch.offsets is not None
+            partition = TopicPartition(batch.origin.topic, batch.origin.partition)
+            known, last = self._stamps.get(partition), self.next.get(partition, -1) - 1
+            if known is None or batch.offsets[0].as_py() > last:
+                continue
+            if batch.offsets[-1].as_py() < last:
+                anew = log_end(partition) <= last  # otherwise that record is still to come
+            else:
+                anew = any(stamp != known for stamp in _stamp_at(batch, last))
+            if anew:
+                raise ConnectError(
+                    f"{partition} was written up to offset {last}, as {self._table.name} says, and is another log now: the topic was "
+                    f"made anew. `tidegate connectors offsets reset {self._connector} --stop --execute` has this sink read its "
+                    "topics from their start"
+                )
 
     def _name(self, writer: Writer) -> str:
         return writer.dialect.table(self._table)
@@ -50,15 +91,20 @@ class StoredOffsets:
         )
 
     def prepare(self, writer: Writer) -> None:
-        """Create the table if it does not exist."""
-        if writer.columns(self._table) is None:
+        """Create the table if it does not exist, or give one of an earlier version the column that it lacks."""
+        known = writer.columns(self._table)
+        if known is None:
             statement = (
                 f"CREATE TABLE IF NOT EXISTS {self._name(writer)} (connector VARCHAR(200) NOT NULL, "
                 "topic VARCHAR(249) NOT NULL, part INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
-                "epoch BIGINT NOT NULL, PRIMARY KEY (connector, topic, part))"
+                "epoch BIGINT NOT NULL, last_timestamp BIGINT, PRIMARY KEY (connector, topic, part))"
             )
-            writer.define(statement, self._table, None)
-            writer.commit()
+        elif all(column.name.lower() != "last_timestamp" for column in known):
+            statement = f"ALTER TABLE {self._name(writer)} ADD COLUMN last_timestamp BIGINT"
+        else:
+            return
+        writer.define(statement, self._table, known)
+        writer.commit()
 
     def claim(self, writer: Writer, partitions: Iterable[TopicPartition]) -> None:
         """Take over these partitions, and read the offset at which each continues (-1: nothing has been written yet)."""
@@ -74,8 +120,9 @@ class StoredOffsets:
                 except RowsRefused as error:
                     raise Conflict(str(error)) from error
             writer.run(f"UPDATE {name} SET epoch = epoch + 1 WHERE {where}")
-            stored, epoch = writer.ask(f"SELECT next_offset, epoch FROM {name} WHERE {where}")[0]
+            stored, epoch, stamp = writer.ask(f"SELECT next_offset, epoch, last_timestamp FROM {name} WHERE {where}")[0]
             self._epochs[partition], self.next[partition] = int(epoch), int(stored)
+            self._stamps[partition] = None if stamp is None else int(stamp)
         writer.commit()
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
@@ -83,6 +130,7 @@ class StoredOffsets:
             self._epochs.pop(partition, None)
             self._taken_over.discard(partition)
             self.next.pop(partition, None)
+            self._stamps.pop(partition, None)
 
     def reclaim(self, writer: Writer) -> None:
         """Claim again what another task had taken over, and go on where it was.
@@ -115,13 +163,14 @@ class StoredOffsets:
         """Read the partitions' offsets again, to find out whether an interrupted commit succeeded."""
         for partition in list(self.next):
             rows = writer.ask(
-                f"SELECT next_offset, epoch FROM {self._name(writer)} WHERE {self._where(writer, partition)}"
+                f"SELECT next_offset, epoch, last_timestamp FROM {self._name(writer)} WHERE {self._where(writer, partition)}"
             )
             self._check(partition, [(int(rows[0][1]))] if rows else [])
             self.next[partition] = int(rows[0][0])
+            self._stamps[partition] = None if rows[0][2] is None else int(rows[0][2])
         writer.rollback()
 
-    def advance(self, writer: Writer, ends: Mapping[TopicPartition, int]) -> None:
+    def advance(self, writer: Writer, ends: Mapping[TopicPartition, End]) -> None:
         """Write each partition's offset in the open transaction; locks the rows until it ends.
 
         Must be the first statement of a transaction, so that a task whose partition was taken over writes no rows.
@@ -131,7 +180,14 @@ class StoredOffsets:
             where = self._where(writer, partition)
             epochs = writer.ask(f"SELECT epoch FROM {name} WHERE {where}{writer.locking}")
             self._check(partition, [int(row[0]) for row in epochs])
-            writer.run(f"UPDATE {name} SET next_offset = {ends[partition]} WHERE {where}")
+            end = ends[partition]
+            stamp = "NULL" if end.timestamp_ms is None else end.timestamp_ms
+            writer.run(f"UPDATE {name} SET next_offset = {end.offset}, last_timestamp = {stamp} WHERE {where}")
+
+    def advanced(self, ends: Mapping[TopicPartition, End]) -> None:
+        """The transaction with these ends is committed."""
+        self.next.update({partition: end.offset for partition, end in ends.items()})
+        self._stamps.update({partition: end.timestamp_ms for partition, end in ends.items()})
 
     def _check(self, partition: TopicPartition, epochs: list[int]) -> None:
         if epochs != [self._epochs.get(partition)]:
@@ -145,9 +201,20 @@ class StoredOffsets:
         for partition, offset in changes:
             where = self._where(writer, partition)
             next_offset = -1 if offset is None else offset
-            writer.run(f"UPDATE {name} SET next_offset = {next_offset}, epoch = epoch + 1 WHERE {where}")
+            writer.run(
+                f"UPDATE {name} SET next_offset = {next_offset}, last_timestamp = NULL, epoch = epoch + 1 WHERE {where}"
+            )
             if offset is not None and not writer.ask(f"SELECT epoch FROM {name} WHERE {where}"):
                 text = writer.dialect.text
                 row = f"{text(self._connector)}, {text(partition.topic)}, {partition.partition}, {offset}, 0"
                 writer.run(f"INSERT INTO {name} (connector, topic, part, next_offset, epoch) VALUES ({row})")
         writer.commit()
+
+
+def _stamp_at(batch: RecordBatch, offset: int) -> list[int]:
+    """The timestamp of the record at this offset, if it is in the batch and has one."""
+    import pyarrow.compute as pc
+
+    row = pc.index(batch.offsets, offset).as_py()
+    stamp = None if row < 0 or batch.timestamps_ms is None else batch.timestamps_ms[row].as_py()
+    return [] if stamp is None else [stamp]

@@ -14,7 +14,7 @@ from connect.api import (
     RecordBatch,
     TopicPartition,
 )
-from connectors.jdbc.sink_offsets import StoredOffsets
+from connectors.jdbc.sink_offsets import End, StoredOffsets
 from connectors.jdbc.sink_rows import Part, RowShaper
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer
@@ -33,15 +33,18 @@ def write(
     batches: Sequence[RecordBatch],
     offsets: StoredOffsets | None,
     report: Callable[[Record, Exception], None],
+    log_end: Callable[[TopicPartition], int],
 ) -> None:
     """Raises RetriableConnectError where all of it may be retried.
 
-    Then nothing was written, or, with ``offsets``, the database shows how far it was written.
+    Then nothing was written, or, with ``offsets``, the database shows how far it was written. ``log_end`` is asked for the
+    end of a partition that may have been made anew.
     """
     ends = _ends_of(batches)
     if offsets is not None:
+        offsets.recognize(batches, log_end)
         batches = _not_written(batches, offsets)
-        ends = {partition: end for partition, end in ends.items() if end > offsets.next.get(partition, -1)}
+        ends = {partition: end for partition, end in ends.items() if end.offset > offsets.next.get(partition, -1)}
         if not ends:
             return
     bad: dict[int, Exception] = {}
@@ -69,7 +72,7 @@ def write(
         report(next(batch.records()), error)
     writer.commit()
     if offsets is not None:
-        offsets.next.update(ends)
+        offsets.advanced(ends)
 
 
 def _apply(writer: Writer, part: Part, change: Change | None) -> None:
@@ -140,7 +143,7 @@ def _bad_rows(
     changes: Iterable[tuple[Part, Change | None]],
     settings: SinkSettings,
     offsets: StoredOffsets | None,
-    ends: dict[TopicPartition, int],
+    ends: dict[TopicPartition, End],
 ) -> dict[int, Exception]:
     """The rows that the database rejects after all earlier ones were applied; found by bisection.
 
@@ -189,13 +192,16 @@ def _bad_rows(
     return bad
 
 
-def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, int]:
-    """Each partition's offset after its last row."""
-    ends: dict[TopicPartition, int] = {}
+def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, End]:
+    """Each partition's end after its last row."""
+    ends: dict[TopicPartition, End] = {}
     for batch in batches:
         assert batch.origin is not None and batch.offsets is not None
         partition = TopicPartition(batch.origin.topic, batch.origin.partition)
-        ends[partition] = max(ends.get(partition, 0), batch.offsets[-1].as_py() + 1)
+        stamp = None if batch.timestamps_ms is None else batch.timestamps_ms[-1].as_py()
+        end = End(batch.offsets[-1].as_py() + 1, stamp)
+        if partition not in ends or ends[partition].offset < end.offset:
+            ends[partition] = end
     return ends
 
 

@@ -49,12 +49,12 @@ def row(n: int, name: str | None = "", **more: Any) -> Record:
     return Record("t", value, ROW, key={"id": n}, key_schema=KEY, **more)
 
 
-def batch(start: int, records: Sequence[Record], partition: int = 0) -> RecordBatch:
-    """Records of one schema at successive offsets."""
+def batch(start: int, records: Sequence[Record], partition: int = 0, at_ms: int = 1) -> RecordBatch:
+    """Records of one schema at successive offsets, all of one time."""
     from dataclasses import replace
 
     origin = Origin("t", partition)
-    placed = [replace(r, offset=start + n, origin=origin, timestamp_ms=1) for n, r in enumerate(records)]
+    placed = [replace(r, offset=start + n, origin=origin, timestamp_ms=at_ms) for n, r in enumerate(records)]
     return RecordBatch.from_records(placed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect.api import ConnectError, Record, RetriableConnectError, Schema, SchemaType, TopicPartition
-from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector
+from connect.api import ConnectError, Record, RecordBatch, RetriableConnectError, Schema, SchemaType, TopicPartition
+from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector, JdbcSinkTask
 from tests.connectors.jdbc.sink_databases import (
     KEY,
     PLACE,
@@ -148,7 +148,7 @@ def test_exactly_once_goes_on_where_the_database_is(database: SinkDatabase) -> N
     with bench.sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2)])])
         with bench.sink(PLACE, TopicPartition("t", 1)) as second:
-            assert second.context.rewinds == {PLACE: 2}
+            assert second.context.rewinds == {PLACE: 1}  # to see that the last record is still there
             put(second, [batch(0, [row(1), row(2), row(3)]), batch(0, [row(4)], partition=1)])
             # Until the group tells one of them that the partition has moved, each goes on where the other was.
             for task, numbers in ((running, (3, 4, 5)), (second, (4, 5, 6))):
@@ -173,6 +173,62 @@ def test_exactly_once_goes_on_where_the_database_is(database: SinkDatabase) -> N
             ConnectError, match="the offset of t-0 in .*offsets.* was set back from 4 to 2 .*restart the task"
         ):
             put(running, rows)
+
+
+@pytest.mark.parametrize(
+    ("again", "end"),
+    [
+        (batch(0, [row(7), row(8), row(9)], at_ms=5), 3),
+        (batch(1, [row(8)], at_ms=5), 2),
+        (batch(0, [row(7)], at_ms=5), 1),
+    ],
+    ids=["longer", "as long", "shorter"],
+)
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_topic_that_was_made_anew_is_noticed(
+    database: SinkDatabase, again: RecordBatch, end: int, *, restarted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records have offsets that count as written."""
+    monkeypatch.setattr(JdbcSinkTask, "_log_end", lambda self, partition: end)
+    bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+    with ExitStack() as tasks:
+        running = tasks.enter_context(bench.sink(PLACE))
+        put(running, [batch(0, [row(1), row(2)])])
+        if restarted:
+            tasks.pop_all().close()
+            running = tasks.enter_context(bench.sink(PLACE))
+        with pytest.raises(ConnectError, match="t-0 was written up to offset 1, .*made anew.*offsets reset bench"):
+            put(running, [again])
+    assert [number for number, _ in names(database)] == [1, 2]
+    bench.connector_class.alter_offsets(bench.properties, [({"kafka_topic": "t", "kafka_partition": 0}, None)])
+    with bench.sink(PLACE) as running:
+        assert running.context.rewinds == {}
+        put(running, [again])
+    assert len(names(database)) == 2 + len(again)
+
+
+def test_records_that_come_again_before_the_last_one_are_no_new_topic(
+    database: SinkDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JdbcSinkTask, "_log_end", lambda self, partition: 3)
+    bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+    with bench.sink(PLACE) as running:
+        put(running, [batch(0, [row(1), row(2)])])
+        put(running, [batch(0, [row(1)])])
+        put(running, [batch(1, [row(2), row(3)])])
+    assert [number for number, _ in names(database)] == [1, 2, 3]
+
+
+def test_a_table_of_offsets_of_an_earlier_version_goes_on(database: SinkDatabase) -> None:
+    bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
+    with bench.sink(PLACE) as running:
+        put(running, [batch(0, [row(1), row(2)])])
+    database.run("ALTER TABLE offsets DROP COLUMN last_timestamp")
+    with bench.sink(PLACE) as running:
+        assert running.context.rewinds == {PLACE: 2}
+        put(running, [batch(1, [row(2), row(3)])])
+    assert [number for number, _ in names(database)] == [1, 2, 3]
+    assert database.ask("SELECT next_offset, last_timestamp FROM offsets") == [(3, 1)]
 
 
 def test_two_tasks_that_last_are_told_instead_of_leaving_records_out(database: SinkDatabase) -> None:
