@@ -254,7 +254,8 @@ def _recognize(mark: Mark, partition: TopicPartition, batch: RecordBatch) -> Non
     if row == len(batch) or (there and stamp != mark.last_timestamp_ms):
         raise ConnectError(
             f"{partition} was stored up to offset {last}, but now holds other records there: the topic was made anew. "
-            "Write to another folder, or remove the topic's folder below logs.dir to store it from its start"
+            "Write to another folder; or move the topic's files away, which would be replaced, and its folder below logs.dir, to have it "
+            "stored from its start"
         )
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 import pyarrow as pa
 import pytest
+from structlog.testing import capture_logs
 
 from broker.client.errors import MessageTooLarge, NotReachable, TopicAuthorizationFailed
 from connect.api import RecordBatch, Schema, SchemaType
@@ -128,7 +129,9 @@ def test_rows_that_the_log_refuses_are_found_and_left_out(tolerance, stopping):
         with pytest.raises(ToleranceExceeded, match="KAFKA_PRODUCE"):
             settled()
         return
-    settled()
+    with capture_logs() as lines:
+        settled()
+    assert [(line["log_level"], line["error"]) for line in lines] == [("warning", "too large")] * 2
     assert outcome.done() and outcome.exception() is None
     assert sorted(log.taken) == [1, 2, 4, 6, 7] and policy.skipped == 2
 

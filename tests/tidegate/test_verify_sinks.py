@@ -217,6 +217,31 @@ def test_a_table_of_jdbc_with_upserts_and_deletes(stack: Stack, tmp_path: Path) 
     assert ([each["kind"] for each in told["differences"]], told["shortened"]) == (["only right"], [f"{name}-1"])
 
 
+def test_a_topic_that_ends_before_the_sinks_position_is_told_at_once(stack: Stack, tmp_path: Path) -> None:
+    name = "vs-anew"
+    stack.fill(name, CHANGES)
+    stack.sink(
+        name,
+        name,
+        **{
+            "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+            "connection.url": f"jdbc:sqlite:{tmp_path}/sink.db",
+            "pk.mode": "record_key",
+            "delete.enabled": "true",
+            "insert.mode": "upsert",
+            "auto.create": "true",
+            "tidegate.offsets.table": "offsets",
+        },
+    )
+    stack.worker.ask("PUT", f"/connectors/{name}/pause")
+    stack.worker.wait_for(name, connector="PAUSED", task0="PAUSED")
+    with Admin(ClientConfig(stack.servers)) as admin:
+        admin.delete_topics([name])
+        admin.create_topics([NewTopic(name, 2)])
+    result = CliRunner().invoke(tidegate, ["verify", "sink", name, *stack.where])
+    assert "and the topic ends at 0: it was deleted and made again" in str(result.exception)
+
+
 @pytest.mark.proof
 def test_tables_of_iceberg_and_delta_that_follow_changes_or_append(stack: Stack, tmp_path: Path) -> None:
     topic = "vs-tables"

@@ -143,8 +143,10 @@ def _of_connector(summary: ConnectorSummary, is_settled: bool) -> Iterator[Troub
         yield Trouble(
             "warning",
             f"Connector {summary.name} left out {counted(skipped, 'record')}",
-            "It keeps none of them.",
-            "Give it a dead letter queue (errors.deadletterqueue.topic.name), so that they can be corrected and sent back.",
+            "None of them is in its dead letter queue." if summary.queue else "It keeps none of them.",
+            "Its log says why it left them out."
+            if summary.queue
+            else "Give it a dead letter queue (errors.deadletterqueue.topic.name), so that they can be corrected and sent back.",
             page,
             "Open the connector",
         )

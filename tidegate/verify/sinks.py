@@ -158,7 +158,16 @@ class _Comparison:
             self._opened.callback(contents.close)
 
             def until() -> Mapping[TopicPartition, int]:
-                return self._until(contents, committed, partitions)
+                positions = self._until(contents, committed, partitions)
+                in_topic = _named(admin.end_offsets(in_log))
+                for tp, position in positions.items():
+                    if position > in_topic[tp]:
+                        raise TidegateError(
+                            f"{self._name} says that {tp} is written up to offset {position}, and the topic ends at {in_topic[tp]}: it "
+                            "was deleted and made again. Nothing was compared. "
+                            f"`tidegate connectors offsets reset {self._name} --stop --execute` has the sink read it from its start"
+                        )
+                return positions
 
             def ends() -> Mapping[TopicPartition, int]:
                 after = contents.positions_after(partitions)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from connect.api import RecordBatch
 from connect.task.error_policy import ErrorPolicy, Failure
+from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
     from broker.client import Ack
 
 __all__ = ["Refusals"]
+
+logger = get_logger(__name__)
 
 _PRODUCER = "org.apache.kafka.clients.producer.KafkaProducer"
 
@@ -61,6 +64,14 @@ class Refusals:
             rows = refused.rows
             if len(rows) == 1:
                 self._policy.tolerate(Failure("KAFKA_PRODUCE", _PRODUCER, refused.error, rows))
+                # No dead letter queue can take it: the log has refused it.
+                logger.warning(
+                    "a record that the log refuses is left out",
+                    topic=rows.topic,
+                    source_partition=dict(rows.source_partition or {}),
+                    source_offset=dict(rows.source_offset or {}),
+                    error=str(refused.error),
+                )
                 refused.outcome.set_result(None)
                 continue
             middle = len(rows) // 2

@@ -22,6 +22,7 @@ from tidegate.clients.rest import NotThere, Rest
 from tidegate.clients.worker import masked_config, path_of, statistics_of, workers_in
 from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
+from tidegate.kit.texts import counted
 
 __all__ = ["status_with_counts"]
 
@@ -130,9 +131,12 @@ def _tell_losses(rest: Rest, name: str, answer: Mapping[str, Any]) -> None:
     if not totals["skipped"]:
         return
     queue = rest.call("GET", path_of(name, "/config")).get("errors.deadletterqueue.topic.name")
-    where = f"{totals['dead_letters']:,} of them are in its dead letter queue {queue}" if queue else "none are kept"
-    again = f": `tidegate dlq show {name}` says why" if queue else ""
-    click.echo(f"\nleft out since the tasks started: {totals['skipped']:,} records; {where}{again}", err=True)
+    letters = totals["dead_letters"]
+    if queue and letters:
+        where = f"{letters:,} of them in its dead letter queue {queue}: `tidegate dlq show {name}` says why"
+    else:
+        where = f"none is in its dead letter queue {queue}" if queue else "none is kept"
+    click.echo(f"\nleft out since the tasks started: {counted(totals['skipped'], 'record')}; {where}", err=True)
 
 
 @connectors.command()

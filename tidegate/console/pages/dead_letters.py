@@ -21,7 +21,7 @@ from tidegate.console.hexdump import hexdump
 from tidegate.console.listing import QUEUE
 from tidegate.console.remedies import letter_remedy
 from tidegate.dead_letters.causes import common_message, shape_of
-from tidegate.dead_letters.letter_queue import Letter, Queue
+from tidegate.dead_letters.letter_queue import POLLING, Letter, Queue
 from tidegate.dead_letters.trying import try_letters
 from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.records.exact_json import json_text, parsed_json
@@ -79,8 +79,13 @@ class _Cause:
         return self.letters[:_EXAMPLES]
 
     @property
+    def is_of_source(self) -> bool:
+        """Whether a source wrote the letters: about what it could not read, which came from no topic."""
+        return self.stage == POLLING
+
+    @property
     def has_origin(self) -> bool:
-        """Whether a letter says which topic it goes back to. A source's came from none."""
+        """Whether a letter says which topic it goes back to."""
         return any("topic" in letter for letter in self.letters)
 
     @property
@@ -169,6 +174,7 @@ class _DeadLettersPage:
             key=key,
             value=value if len(value) <= _MOST_TEXT else None,
             forms=[_forms("Value", letter.record.value), _forms("Key", letter.record.key)],
+            polling=POLLING,
             headers=[(name, (data or b"").decode(errors="replace")) for name, data in letter.record.headers],
         )
 
