@@ -28,6 +28,8 @@ __all__ = ["Format", "about", "configure", "get_logger", "threads_inherit"]
 
 _TALKATIVE = ("aiokafka", "apscheduler", "asyncio", "kafka", "urllib3", "uvicorn")
 """Libraries whose INFO is our DEBUG."""
+_REPEATED = "aiokafka.cluster"
+"""Its errors are about topics that do not exist: our clients raise them, or wait and say so once, and it says so at each look."""
 
 Format = Literal["json", "console"]
 
@@ -93,6 +95,7 @@ def configure(level: str = "INFO", format: Format | None = None) -> None:  # noq
     handler.addFilter(Throttle())
     for library in _TALKATIVE:
         logging.getLogger(library).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
+    logging.getLogger(_REPEATED).setLevel(logging.CRITICAL)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

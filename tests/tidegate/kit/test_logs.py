@@ -34,6 +34,7 @@ def task():
 one = threading.Thread(target=task)
 one.start(); one.join()
 library.warning("elsewhere")
+logging.getLogger("aiokafka.cluster").error("Topic %s not found in cluster metadata", "t")  # at each look; our clients say it once
 """
 
 
