@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -87,6 +88,19 @@ def test_errors_are_told_without_a_traceback(arguments, status, words):
     done = run(*arguments)
     assert done.returncode == status
     assert words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_full_disk_behind_the_output_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tidegate.cli", "connectors", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "error: [Errno 28] No space left on device" in done.stderr
 
 
 def test_a_shadowed_package_is_named(tmp_path):

@@ -155,6 +155,11 @@ def main() -> None:
     except _ReaderGone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed goes nowhere
         sys.exit(0)
+    except OSError as error:
+        if os.environ.get("TIDEGATE_DEBUG"):
+            raise
+        print(secrets.scrub(f"error: {error} (TIDEGATE_DEBUG=1 shows where)"), file=sys.stderr)
+        sys.exit(1)
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise

@@ -165,6 +165,8 @@ async def _consume(config: ClientConfig, reading: _Reading, show: Callable[[Kafk
     if asked is not None and asked > furthest:
         new = "nothing is printed" if reading.to_end else "only new records are printed"
         click.echo(f"offset {asked} is beyond the end of {reading.topic}, which is {furthest}: {new}", err=True)
+    elif reading.start.time_ms is not None and reading.to_end and all(at == end for _, at, end in positions.values()):
+        click.echo(f"no record of {reading.topic} is so new: nothing is printed", err=True)
     if reading.count == 0:
         return
     ends = {partition: end for partition, (_, _, end) in positions.items()}
