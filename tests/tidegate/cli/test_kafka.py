@@ -95,12 +95,15 @@ def test_consume_starts_and_chooses(command: Command, options: list[str], expect
 
 
 def test_consume_says_that_a_start_is_beyond_the_end(command: Command) -> None:
-    filled(command, "short")
-    assert command("consume", "short", "--to-end", "--from", "10").stderr == ""
-    done = command("consume", "short", "--to-end", "--from", "11")
-    assert (done.stdout, done.stderr) == ("", "offset 11 is beyond the end of short, which is 10: nothing is printed\n")
-    done = command("consume", "short", "--to-end", "--from", "2999-01-01")
-    assert (done.stdout, done.stderr) == ("", "no record of short is so new: nothing is printed\n")
+    filled(command, "ends-soon")
+    assert command("consume", "ends-soon", "--to-end", "--from", "10").stderr == ""
+    done = command("consume", "ends-soon", "--to-end", "--from", "11")
+    assert (done.stdout, done.stderr) == (
+        "",
+        "offset 11 is beyond the end of ends-soon, which is 10: nothing is printed\n",
+    )
+    done = command("consume", "ends-soon", "--to-end", "--from", "2999-01-01")
+    assert (done.stdout, done.stderr) == ("", "no record of ends-soon is so new: nothing is printed\n")
 
 
 def test_consume_reads_one_partition_and_names_those_there_are(command: Command) -> None:
