@@ -16,6 +16,7 @@ import pytest
 from connect.api import ConnectError, RecordBatch, RetriableConnectError
 from connect.bench import Bench
 from connectors.postgres import setup
+from connectors.postgres.connections import ReplicationStream
 from connectors.postgres.setup import drop_slot
 from connectors.postgres.source import PostgresSource
 from tests.proofs import effort
@@ -436,6 +437,34 @@ def test_a_silent_reader_of_the_same_connector_is_ended(
                 following.result()
         with database.bench(**settings, slot_max_retries="8").task() as other:
             assert values(follow(other.task)) == [("c", 1)]
+
+
+def test_a_user_who_may_not_see_readers_ends_none(database: SourceDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "_LEAST_SILENCE_S", 0.0)
+    role = f"watcher_{database.name}"
+    database.execute(f"CREATE TABLE t (id int PRIMARY KEY); CREATE ROLE {role} LOGIN REPLICATION; CREATE PUBLICATION p")
+    properties = database.properties(database_user=role, publication_name="p", status_update_interval_ms="1")
+    config = parse(PostgresSource.config_class, properties)
+    database.connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [database.name])
+    stream = ReplicationStream(config, 0, {"proto_version": "1", "publication_names": "p"})
+    looks = setup.SlotReader(config)
+
+    def end_silent() -> list[bool]:
+        database.execute(f"SET ROLE {role}")
+        try:
+            return [looks.end_silent(database.connection), (time.sleep(0.1), looks.end_silent(database.connection))[1]]
+        finally:
+            database.execute("RESET ROLE")
+
+    try:
+        assert end_silent() == [False, False]
+        database.execute("REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
+        assert end_silent() == [False, False]
+        database.execute(f"GRANT SELECT ON pg_stat_replication TO PUBLIC; GRANT pg_read_all_stats TO {role}")
+        assert end_silent() == [False, True]
+    finally:
+        stream.close()
+        database.execute(f"GRANT SELECT ON pg_stat_replication TO PUBLIC; DROP ROLE {role}")
 
 
 def test_a_position_whose_slot_is_gone_is_told_or_read_anew(database: SourceDatabase) -> None:
