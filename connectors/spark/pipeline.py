@@ -45,6 +45,8 @@ _GOES_ON: Final = ("Traceback (most recent call last):", "terminated with:")
 _PORT_TAKEN: Final = "java.net.BindException"
 _MOST_WORDS: Final = 2000
 _GRACE_S: Final = 5
+_DRY_RUN_S: Final = 60.0
+"""Less than a worker gives a preview: it then ends the process that runs it, and the JVM would be left."""
 
 
 class SparkPipelineTask(JobTask[SparkPipelineConfig]):
@@ -64,10 +66,16 @@ class SparkPipelineTask(JobTask[SparkPipelineConfig]):
         self.context.progress(records, records, unit="records", note=told)
 
     def preview(self, batches: Sequence[RecordBatch]) -> Iterable[str]:
-        """What ``spark-pipelines dry-run`` says: Spark loads the project and resolves its tables and flows, and runs none."""
+        """The lines of ``spark-pipelines dry-run``: Spark loads the project and resolves its tables and flows, and runs none."""
         del batches  # a run reads what its checkpoint says
         yield f"the project {self.config.spec} by Spark on {self.config.remote}; a dry run says:"
-        yield from self._told("dry-run")
+        limit = threading.Timer(_DRY_RUN_S, self.context.stopping.set)
+        limit.daemon = True
+        limit.start()
+        try:
+            yield from self._told("dry-run")
+        finally:
+            limit.cancel()
 
     def cancel(self) -> None:
         if (process := self._process) is not None:

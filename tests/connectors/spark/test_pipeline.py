@@ -13,8 +13,10 @@ import pytest
 from confluent_kafka import Consumer
 
 from connect.api import ConnectError
+from connect.bench import Bench
 from connect.plugins.registry import load_plugins
 from connect.preview import preview
+from connectors.spark import pipeline
 from connectors.spark.pipeline import SparkPipelineConnector, _words
 from connectors.spark.pipeline_config import SparkPipelineConfig
 from connectors.spark.pipeline_project import project_of
@@ -173,6 +175,19 @@ def test_a_project_runs_on_a_connect_server(tidegate_broker: Any, tmp_path: Path
             running.sell(number)
             running.wait_committed(number)
         assert read(servers, running.totals) == [{"text": "sale 1"}, {"text": "sale 2"}]
+
+
+@pytest.mark.servers
+def test_a_dry_run_that_takes_too_long_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_DRY_RUN_S", 0.5)
+    spec = tmp_path / "spark-pipeline.yml"
+    spec.write_text(f"name: late\nstorage: file://{tmp_path}/storage\nlibraries: []\n")
+    given = {"connector.class": "SparkPipeline", "name": "late", "topics": "t", "spark.pipeline.spec": str(spec)}
+    with pytest.raises(ConnectError, match="was cancelled"):
+        list(Bench(SparkPipelineConnector, given).unstarted().preview([]))
+    assert not [process for process in psutil.process_iter() if str(spec) in _command(process)]
 
 
 def read(servers: str, topic: str) -> list[Any]:
