@@ -88,8 +88,8 @@ class JdbcSinkTask(SinkTask[Any]):
         if self._offsets is not None:
             offsets = self._offsets
             self._patiently(lambda writer: offsets.claim(writer, partitions))
-            starts = offsets.starts
-            self.context.rewind({partition: starts[partition] for partition in partitions if partition in starts})
+            marks = {partition: offsets.marks[partition] for partition in partitions}
+            self.context.rewind({partition: mark.start for partition, mark in marks.items() if mark.next_offset >= 0})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         gone = {Origin(*partition) for partition in partitions}
@@ -146,7 +146,7 @@ class JdbcSinkTask(SinkTask[Any]):
         while True:
             try:
                 writer, fresh = (self._writer, False) if self._writer is not None else (self._connect(), True)
-                if fresh and self._offsets is not None and self._offsets.next:
+                if fresh and self._offsets is not None and self._offsets.marks:
                     self._offsets.refresh(writer)
                 act(writer)
                 return

@@ -8,17 +8,20 @@ group decides which of the two keeps the partition: until it has, either may cla
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from connect.api import ConnectError, RecordBatch, RetriableConnectError, TopicPartition
 from connectors.jdbc.writers.writer import Conflict, RowsRefused, Writer
 from connectors.sql.tables import TableId
 from connectors.sql.write_dialects import parse_table
+from connectors.tables.offsets import Mark, Offsets
 
-__all__ = ["End", "StoredOffsets", "TakenOver"]
+__all__ = ["NOTHING", "StoredOffsets", "TakenOver"]
 
 
+NOTHING: Final = Mark(-1)
+"""Where nothing has been written yet."""
 _MOST_RECLAIMS: Final = 5
 _RECLAIMS_S: Final = 60.0
 """A partition that is taken over more often in this time has two tasks that last, and no task that lost it to a rebalance."""
@@ -28,15 +31,8 @@ class TakenOver(RetriableConnectError):
     """Another task has claimed a partition; nothing was written. The group may have moved it, or may leave it here."""
 
 
-class End(NamedTuple):
-    """The next offset of a partition, and the timestamp of the record before it."""
-
-    offset: int
-    timestamp_ms: int | None
-
-
 class StoredOffsets:
-    """One connector's offsets. ``next`` are the offsets of the partitions that were claimed."""
+    """One connector's offsets. ``marks`` are those of the partitions that were claimed; -1 where nothing was written."""
 
     def __init__(self, table: str, connector: str) -> None:
         self._table: TableId = parse_table(table)
@@ -45,18 +41,7 @@ class StoredOffsets:
         self._taken_over: set[TopicPartition] = set()
         self._reclaimed: dict[TopicPartition, list[float]] = {}
         """When each partition was claimed again lately, by ``time.monotonic``."""
-        self.next: dict[TopicPartition, int] = {}
-        self._stamps: dict[TopicPartition, int | None] = {}
-        """The timestamp of the record before ``next``, where it is known."""
-
-    @property
-    def starts(self) -> dict[TopicPartition, int]:
-        """Where each partition is to be read from: at the last record that was written, to see that it is still there."""
-        return {
-            partition: next_offset - (next_offset > 0 and self._stamps.get(partition) is not None)
-            for partition, next_offset in self.next.items()
-            if next_offset >= 0
-        }
+        self.marks: dict[TopicPartition, Mark] = {}
 
     def recognize(self, batches: Iterable[RecordBatch], log_end: Callable[[TopicPartition], int]) -> None:
         """Look at the batches of a ``put`` that begin before what is written, as the first ones after ``claim`` do.
@@ -67,14 +52,12 @@ class StoredOffsets:
         for batch in batches:
             assert batch.origin is not None and batch.offsets is not None
             partition = TopicPartition(batch.origin.topic, batch.origin.partition)
-            known, last = self._stamps.get(partition), self.next.get(partition, -1) - 1
-            if known is None or batch.offsets[0].as_py() > last:
+            mark = self.marks.get(partition, NOTHING)
+            last = mark.next_offset - 1
+            if mark.timestamp_ms is None or batch.offsets[0].as_py() > last:
                 continue
-            if batch.offsets[-1].as_py() < last:
-                anew = log_end(partition) <= last  # otherwise that record is still to come
-            else:
-                anew = any(stamp != known for stamp in _stamp_at(batch, last))
-            if anew:
+            ends_before = batch.offsets[-1].as_py() < last  # that record is still to come, or is gone
+            if log_end(partition) <= last if ends_before else mark.is_contradicted_by(batch):
                 raise ConnectError(
                     f"{partition} was written up to offset {last}, as {self._table.name} says, and is another log now: the topic was "
                     f"made anew. `tidegate connectors offsets reset {self._connector} --stop --execute` has this sink read its "
@@ -121,16 +104,14 @@ class StoredOffsets:
                     raise Conflict(str(error)) from error
             writer.run(f"UPDATE {name} SET epoch = epoch + 1 WHERE {where}")
             stored, epoch, stamp = writer.ask(f"SELECT next_offset, epoch, last_timestamp FROM {name} WHERE {where}")[0]
-            self._epochs[partition], self.next[partition] = int(epoch), int(stored)
-            self._stamps[partition] = None if stamp is None else int(stamp)
+            self._epochs[partition], self.marks[partition] = int(epoch), _mark(stored, stamp)
         writer.commit()
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self._epochs.pop(partition, None)
             self._taken_over.discard(partition)
-            self.next.pop(partition, None)
-            self._stamps.pop(partition, None)
+            self.marks.pop(partition, None)
 
     def reclaim(self, writer: Writer) -> None:
         """Claim again what another task had taken over, and go on where it was.
@@ -140,7 +121,7 @@ class StoredOffsets:
         another cluster counts other offsets, which would have this one leave out records.
         """
         for partition in sorted(self._taken_over):
-            before = self.next[partition]
+            before = self.marks[partition].next_offset
             now = time.monotonic()
             lately = self._reclaimed[partition] = [
                 at for at in self._reclaimed.get(partition, ()) if now - at < _RECLAIMS_S
@@ -152,25 +133,25 @@ class StoredOffsets:
                 )
             lately.append(now)
             self.claim(writer, [partition])
-            if self.next[partition] < before:
+            after = self.marks[partition].next_offset
+            if after < before:
                 raise ConnectError(
-                    f"the offset of {partition} in {self._name(writer)} was set back from {before} to {self.next[partition]} "
+                    f"the offset of {partition} in {self._name(writer)} was set back from {before} to {after} "
                     "while this task wrote: restart the task, which then begins there"
                 )
             self._taken_over.discard(partition)
 
     def refresh(self, writer: Writer) -> None:
         """Read the partitions' offsets again, to find out whether an interrupted commit succeeded."""
-        for partition in list(self.next):
+        for partition in list(self.marks):
             rows = writer.ask(
                 f"SELECT next_offset, epoch, last_timestamp FROM {self._name(writer)} WHERE {self._where(writer, partition)}"
             )
             self._check(partition, [(int(rows[0][1]))] if rows else [])
-            self.next[partition] = int(rows[0][0])
-            self._stamps[partition] = None if rows[0][2] is None else int(rows[0][2])
+            self.marks[partition] = _mark(rows[0][0], rows[0][2])
         writer.rollback()
 
-    def advance(self, writer: Writer, ends: Mapping[TopicPartition, End]) -> None:
+    def advance(self, writer: Writer, ends: Offsets) -> None:
         """Write each partition's offset in the open transaction; locks the rows until it ends.
 
         Must be the first statement of a transaction, so that a task whose partition was taken over writes no rows.
@@ -182,12 +163,7 @@ class StoredOffsets:
             self._check(partition, [int(row[0]) for row in epochs])
             end = ends[partition]
             stamp = "NULL" if end.timestamp_ms is None else end.timestamp_ms
-            writer.run(f"UPDATE {name} SET next_offset = {end.offset}, last_timestamp = {stamp} WHERE {where}")
-
-    def advanced(self, ends: Mapping[TopicPartition, End]) -> None:
-        """The transaction with these ends is committed."""
-        self.next.update({partition: end.offset for partition, end in ends.items()})
-        self._stamps.update({partition: end.timestamp_ms for partition, end in ends.items()})
+            writer.run(f"UPDATE {name} SET next_offset = {end.next_offset}, last_timestamp = {stamp} WHERE {where}")
 
     def _check(self, partition: TopicPartition, epochs: list[int]) -> None:
         if epochs != [self._epochs.get(partition)]:
@@ -211,10 +187,5 @@ class StoredOffsets:
         writer.commit()
 
 
-def _stamp_at(batch: RecordBatch, offset: int) -> list[int]:
-    """The timestamp of the record at this offset, if it is in the batch and has one."""
-    import pyarrow.compute as pc
-
-    row = pc.index(batch.offsets, offset).as_py()
-    stamp = None if row < 0 or batch.timestamps_ms is None else batch.timestamps_ms[row].as_py()
-    return [] if stamp is None else [stamp]
+def _mark(next_offset: Any, timestamp_ms: Any) -> Mark:
+    return Mark(int(next_offset), None if timestamp_ms is None else int(timestamp_ms))

@@ -14,11 +14,12 @@ from connect.api import (
     RecordBatch,
     TopicPartition,
 )
-from connectors.jdbc.sink_offsets import End, StoredOffsets
+from connectors.jdbc.sink_offsets import NOTHING, StoredOffsets
 from connectors.jdbc.sink_rows import Part, RowShaper
 from connectors.jdbc.sink_settings import SinkSettings
 from connectors.jdbc.writers.writer import Change, Conflict, RowsRefused, TargetColumn, Writer
 from connectors.sql.write_types import ColumnSpec
+from connectors.tables.offsets import Mark, Offsets
 
 __all__ = ["described", "write"]
 
@@ -44,7 +45,11 @@ def write(
     if offsets is not None:
         offsets.recognize(batches, log_end)
         batches = _not_written(batches, offsets)
-        ends = {partition: end for partition, end in ends.items() if end.offset > offsets.next.get(partition, -1)}
+        ends = {
+            partition: end
+            for partition, end in ends.items()
+            if end.next_offset > offsets.marks.get(partition, NOTHING).next_offset
+        }
         if not ends:
             return
     bad: dict[int, Exception] = {}
@@ -72,7 +77,7 @@ def write(
         report(next(batch.records()), error)
     writer.commit()
     if offsets is not None:
-        offsets.advanced(ends)
+        offsets.marks.update(ends)
 
 
 def _apply(writer: Writer, part: Part, change: Change | None) -> None:
@@ -143,7 +148,7 @@ def _bad_rows(
     changes: Iterable[tuple[Part, Change | None]],
     settings: SinkSettings,
     offsets: StoredOffsets | None,
-    ends: dict[TopicPartition, End],
+    ends: Offsets,
 ) -> dict[int, Exception]:
     """The rows that the database rejects after all earlier ones were applied; found by bisection.
 
@@ -192,15 +197,15 @@ def _bad_rows(
     return bad
 
 
-def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, End]:
+def _ends_of(batches: Sequence[RecordBatch]) -> dict[TopicPartition, Mark]:
     """Each partition's end after its last row."""
-    ends: dict[TopicPartition, End] = {}
+    ends: dict[TopicPartition, Mark] = {}
     for batch in batches:
         assert batch.origin is not None and batch.offsets is not None
         partition = TopicPartition(batch.origin.topic, batch.origin.partition)
         stamp = None if batch.timestamps_ms is None else batch.timestamps_ms[-1].as_py()
-        end = End(batch.offsets[-1].as_py() + 1, stamp)
-        if partition not in ends or ends[partition].offset < end.offset:
+        end = Mark(batch.offsets[-1].as_py() + 1, stamp)
+        if partition not in ends or ends[partition].next_offset < end.next_offset:
             ends[partition] = end
     return ends
 
@@ -212,7 +217,7 @@ def _not_written(batches: Sequence[RecordBatch], offsets: StoredOffsets) -> list
     kept = []
     for batch in batches:
         assert batch.origin is not None and batch.offsets is not None
-        start = offsets.next.get(TopicPartition(batch.origin.topic, batch.origin.partition), -1)
+        start = offsets.marks.get(TopicPartition(batch.origin.topic, batch.origin.partition), NOTHING).next_offset
         if batch.offsets[0].as_py() < start:
             batch = batch.filter(pc.greater_equal(batch.offsets, start))
         if len(batch):

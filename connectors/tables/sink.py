@@ -103,8 +103,7 @@ class TableSinkTask(SinkTask[ConfigT]):
         for partition in partitions:
             if (mark := single.known.get(partition)) is not None:
                 self._asked[partition] = mark
-                verifiable = mark.timestamp_ms is not None and mark.next_offset > 0
-                self.context.rewind({partition: mark.next_offset - 1 if verifiable else mark.next_offset})
+                self.context.rewind({partition: mark.start})
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Commits the records that were put, so that the next owner need not read them again; the table's offsets tell it."""
@@ -213,19 +212,14 @@ class TableSinkTask(SinkTask[ConfigT]):
 
     def _require_same_log(self, batch: RecordBatch) -> None:
         """Raises ConnectError where the log's records are others than those that the tables have."""
-        import pyarrow.compute as pc
-
         assert batch.offsets is not None
         partition = _partition_of(batch)
         for table, rows in self._writers.items():
             mark = rows.known.get(partition)
             if mark is None or mark.timestamp_ms is None or batch.offsets[0].as_py() >= mark.next_offset:
                 continue
-            at = pc.index(batch.offsets, mark.next_offset - 1).as_py()
-            stamps = batch.timestamps_ms
-            same = at < 0 or stamps is None or stamps[at].as_py() == mark.timestamp_ms
             asked = self._asked.get(partition)
-            if not same or (
+            if mark.is_contradicted_by(batch) or (
                 asked == mark and batch.offsets[0].as_py() < mark.next_offset - 1 and partition not in self._safe
             ):
                 raise ConnectError(

@@ -155,14 +155,9 @@ def main() -> None:
     except _ReaderGone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed goes nowhere
         sys.exit(0)
-    except OSError as error:
-        if os.environ.get("TIDEGATE_DEBUG"):
-            raise
-        print(secrets.scrub(f"error: {error} (TIDEGATE_DEBUG=1 shows where)"), file=sys.stderr)
-        sys.exit(1)
     except Exception as error:
         if os.environ.get("TIDEGATE_DEBUG"):
             raise
-        said = f"error: unforeseen {type(error).__name__}: {error} (TIDEGATE_DEBUG=1 shows where)"
-        print(secrets.scrub(said), file=sys.stderr)
+        kind = "" if isinstance(error, OSError) else f"unforeseen {type(error).__name__}: "
+        print(secrets.scrub(f"error: {kind}{error} (TIDEGATE_DEBUG=1 shows where)"), file=sys.stderr)
         sys.exit(1)

@@ -135,7 +135,7 @@ class _Comparison:
         return SinkPipeline(chain, keys, values, policy, headers=headers)
 
     def _leave_out(self, failure: Failure) -> None:
-        """Count a record that the sink leaves out too. What is not the record's fault ends the comparison."""
+        """Count a record that the sink leaves out too. An error that is not the record's fault ends the comparison."""
         if isinstance(failure.error, RetriableError):
             raise TidegateError(
                 f"{_record_of(failure)}: {failure.stage} ({failure.component}): {failure.error}. The records cannot be read, so "

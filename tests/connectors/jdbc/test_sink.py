@@ -209,7 +209,15 @@ def test_a_topic_that_was_made_anew_is_noticed(
 def test_records_that_come_again_before_the_last_one_are_no_new_topic(
     database: SinkDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JdbcSinkTask, "_log_end", lambda self, partition: 3)
+    answers = [RetriableConnectError("the log does not answer"), 3]
+
+    def log_end(self: JdbcSinkTask, partition: TopicPartition) -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, RetriableConnectError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(JdbcSinkTask, "_log_end", log_end)
     bench = database.bench(properties={"tidegate.offsets.table": "offsets", "auto.create": "true"})
     with bench.sink(PLACE) as running:
         put(running, [batch(0, [row(1), row(2)])])

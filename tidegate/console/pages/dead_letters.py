@@ -174,7 +174,7 @@ class _DeadLettersPage:
             key=key,
             value=value if len(value) <= _MOST_TEXT else None,
             forms=[_forms("Value", letter.record.value), _forms("Key", letter.record.key)],
-            polling=POLLING,
+            is_of_source=shown.get("stage") == POLLING,
             headers=[(name, (data or b"").decode(errors="replace")) for name, data in letter.record.headers],
         )
 
