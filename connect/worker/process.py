@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 from connect.errors import HostDied
 from connect.worker.link import MAX_LINE_BYTES, error_message, line_of, raised
 from connect.worker.scratch import Scratch
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
 __all__ = ["HostProcess"]
@@ -189,6 +190,9 @@ class HostProcess:
         answer: dict[str, Any] = {"id": message["id"]}
         try:
             answer["result"] = await self._on_call(message["call"], message["with"])
+        except TidegateError as error:  # such as that the task is not to run any more
+            logger.warning("a task host's question is refused", call=message["call"], error=str(error))
+            answer |= error_message(error)
         except Exception as error:
             logger.exception("a task host's question could not be answered", call=message["call"])
             answer |= error_message(error)

@@ -9,6 +9,7 @@ import socket
 import sys
 
 from connect.worker.host.host import TaskHost
+from connect.worker.host.imports import import_one_at_a_time
 from tidegate.kit import logs
 
 
@@ -19,6 +20,7 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR2, int(sys.argv[2]), all_threads=True)
     logs.configure(os.environ.get("TIDEGATE_LOG_LEVEL", "INFO"))
     logs.threads_inherit()
+    import_one_at_a_time()
     TaskHost(socket.socket(fileno=int(sys.argv[1]))).serve()
     # The worker is gone. Its successor starts the same tasks again, so these must end now.
     os._exit(0)
