@@ -1,8 +1,9 @@
 """The event ids published in the last 24 hours, so that a retried event is stored once.
 
 The log is authoritative: an event's id is its record's key. This index is an SQLite file, because a day's ids may not
-fit in memory. It is written after the log has acknowledged. Ids missing after a kill, and events whose outcome was
-unknown, are read from the log before the next answer. A damaged index, for example after a power cut, is recreated.
+fit in memory. It is written after the log has acknowledged. Ids missing after a kill, events whose outcome was unknown,
+and events of other servers over the same log are read from the log before the next answer. A damaged index, for example
+after a power cut, is recreated.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from events.errors import BusUnavailable
-from events.store.log import EventLog, LogRecord
+from events.store.log import EventLog, LogSlice
 from tidegate.kit.logs import get_logger
 
 __all__ = ["KEPT_MS", "PublishedId", "PublishedIds"]
@@ -56,24 +57,40 @@ class PublishedIds:
         self._checked_ms: dict[str, int] = {}
         self._doubts: dict[str, int] = {}
         """By topic, the number of doubts since the last ones were resolved."""
+        self._read_to: dict[str, int] = {}
+        """By topic, the offset below which the index has every id."""
         self._turns: dict[str, asyncio.Lock] = {}
+        self._next: dict[str, asyncio.Task[None]] = {}
+        """By topic, the look at the log that begins when the present one ends."""
         self._swept_ms = 0
 
     def close(self) -> None:
+        for look in self._next.values():
+            look.cancel()
         self._database.close()
 
     async def find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
-        """The events that are in the log. Raises BusUnavailable if that can't be determined now."""
-        for _ in range(2):
+        """The events that are in the log, whoever published them. Raises BusUnavailable if that can't be determined now.
+
+        One that is in an open transaction, or on its way from another server, is not in the log yet.
+        """
+        damaged = 0
+        for _ in range(_ROUNDS):
             try:
-                async with self._turns.setdefault(topic, asyncio.Lock()):
-                    await self._catch_up(topic)
-                return self._known(topic, ids)
+                await self._catch_up(topic)
+                if topic in self._checked_ms and topic not in self._doubts:
+                    return self._known(topic, ids)
             except sqlite3.OperationalError as error:
                 raise BusUnavailable(f"The index of published ids in {self._path} cannot be used: {error}") from error
             except sqlite3.DatabaseError as error:
+                damaged += 1
+                if damaged > 1:
+                    raise BusUnavailable(
+                        f"The index of published ids in {self._path} is damaged again and again"
+                    ) from error
                 self._make_anew(error)
-        raise BusUnavailable(f"The index of published ids in {self._path} is damaged again and again")
+        # Another event became doubtful each time: the log fails intermittently.
+        raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
 
     async def search(self, topic: str, ids: Collection[str], since_ms: int) -> dict[str, int] | None:
         """The replay ids of the events that are in the log since a time, however long ago; None if retention has
@@ -86,8 +103,9 @@ class PublishedIds:
         by_bytes = {id_.encode(): id_ for id_ in ids}
         replay_ids: dict[str, int] = {}
         if offset is not None:
-            async for records in self._slices(topic, offset):
-                for record in records:
+            end = (await self._log.bounds(topic)).end
+            async for piece in self._slices(topic, offset, end):
+                for record in piece.records:
                     if record.key is not None and record.key in by_bytes:
                         replay_ids.setdefault(by_bytes[record.key], record.offset)
         # Checked last, because retention may delete records during the read.
@@ -138,11 +156,16 @@ class PublishedIds:
                 self._swept_ms = now
                 self._database.execute("DELETE FROM published WHERE ms < ?", (now - KEPT_MS,))
 
+    def appended(self, topic: str, first: int, end: int) -> None:
+        """Record that this server appended the records with the offsets from ``first`` to below ``end``."""
+        if self._read_to.get(topic) == first:
+            self._read_to[topic] = end
+
     def doubt(self, topic: str) -> None:
         """Record that an unknown event of the topic may be in the log: read the log before the next answer."""
         self._doubts[topic] = self._doubts.get(topic, 0) + 1
 
-    def _insert(self, topic: str, rows: list[tuple[bytes, int, int, bytes | None]]) -> None:
+    def _insert(self, topic: str, rows: Sequence[tuple[bytes, int, int, bytes | None]]) -> None:
         """The first event with an id wins, as long as ids are kept."""
         self._database.executemany(
             "INSERT INTO published VALUES (?, ?, ?, ?, ?) ON CONFLICT (topic, id) DO UPDATE "
@@ -151,12 +174,21 @@ class PublishedIds:
         )
 
     async def _catch_up(self, topic: str) -> None:
-        for _ in range(_ROUNDS):
-            await self._catch_up_once(topic)
-            if topic not in self._doubts:
-                return
-        # Another event became doubtful each time: the log fails intermittently.
-        raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
+        """Have the index know what is in the log now. Those who call while it is being read share the next look."""
+        look = self._next.get(topic)
+        if look is None:
+            look = self._next[topic] = asyncio.create_task(self._look(topic), name=f"look at the ids of {topic}")
+            look.add_done_callback(lambda done: done.cancelled() or done.exception())  # its callers may all have left
+        await asyncio.shield(look)
+
+    async def _look(self, topic: str) -> None:
+        try:
+            async with self._turns.setdefault(topic, asyncio.Lock()):
+                del self._next[topic]
+                await self._catch_up_once(topic)
+        finally:
+            if self._next.get(topic) is asyncio.current_task():  # cancelled while it waited
+                del self._next[topic]
 
     async def _catch_up_once(self, topic: str) -> None:
         now = self._clock_ms()
@@ -164,46 +196,58 @@ class PublishedIds:
         doubts = self._doubts.get(topic, 0)
         has_doubts = doubts > 0
         if checked is not None and not has_doubts and now - checked < _CHECK_MS:
+            await self._follow(topic)
             return
-        identity = (await self._log.bounds(topic)).identity
+        bounds = await self._log.bounds(topic)
         known = self._database.execute("SELECT identity, seen_ms FROM seen WHERE topic = ?", (topic,)).fetchone()
-        if known is not None and known[0] != identity:
+        if known is not None and known[0] != bounds.identity:
             with self._database:
                 self._database.execute("DELETE FROM published WHERE topic = ?", (topic,))
                 self._database.execute("DELETE FROM seen WHERE topic = ?", (topic,))
             known = None
         if has_doubts:
             await self._log.settled(topic)
+            bounds = await self._log.bounds(topic)
         if known is None or has_doubts or checked is None:
             seen_ms = known[1] if known is not None else 0
-            await self._read(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
+            offset = await self._log.offset_at(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
+            self._read_to[topic] = bounds.readable if offset is None else offset
+            await self._read(topic, bounds.end)
             if made != self._made:
                 raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
             with self._database:
-                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, identity, now))
+                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, bounds.identity, now))
+        else:
+            await self._follow(topic)
         if self._doubts.get(topic, 0) == doubts:  # otherwise another doubt arose while the log was read
             self._doubts.pop(topic, None)
         self._checked_ms[topic] = now
 
-    async def _read(self, topic: str, since_ms: int) -> None:
-        offset = await self._log.offset_at(topic, since_ms)
-        if offset is None:
-            return
-        async for records in self._slices(topic, offset):
-            with self._database:
-                self._insert(topic, [(r.key, r.offset, r.timestamp_ms, None) for r in records if r.key is not None])
+    async def _follow(self, topic: str) -> None:
+        """Read the events of other servers since the last look."""
+        end = await self._log.readable(topic)
+        if end > self._read_to[topic]:
+            await self._log.flushed(topic)  # they are our own, mostly
+            await self._read(topic, end)
 
-    async def _slices(self, topic: str, offset: int) -> AsyncIterator[Sequence[LogRecord]]:
-        """The log from an offset to its current end. Raises BusUnavailable if it can't be read that far."""
-        bounds = await self._log.bounds(topic)
-        while offset < bounds.end:
+    async def _read(self, topic: str, end: int) -> None:
+        """Read the log from where the index ends to an offset. Raises BusUnavailable if it can't be read that far."""
+        async for piece in self._slices(topic, self._read_to[topic], end):
+            keyed = [(r.key, r.offset, r.timestamp_ms, None) for r in piece.records if r.key is not None]
+            with self._database:
+                self._insert(topic, keyed)
+            self._read_to[topic] = max(self._read_to[topic], piece.next_offset)
+
+    async def _slices(self, topic: str, offset: int, end: int) -> AsyncIterator[LogSlice]:
+        """The log from an offset to another. Raises BusUnavailable if it can't be read that far."""
+        while offset < end:
             piece = await self._log.read(topic, offset, _READ_BYTES)
             if piece.next_offset <= offset:
                 # A transaction is open there, which may contain the very event that is being retried.
                 raise BusUnavailable(
                     f"The log of {topic} cannot be read to its end yet; send the event again in a moment"
                 )
-            yield piece.records
+            yield piece
             offset = piece.next_offset
 
 

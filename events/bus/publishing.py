@@ -323,6 +323,9 @@ class Publisher:
             }
             if accepted:
                 self._ids.put(topic, accepted)
+            offsets = [answer for answer in appended if isinstance(answer, int)]
+            if offsets and offsets[-1] - offsets[0] == len(offsets) - 1:
+                self._ids.appended(topic, offsets[0], offsets[-1] + 1)
             if len(accepted) < len(under_way):
                 self._ids.doubt(topic)
             for event, answer in zip(fresh, appended, strict=True):

@@ -54,6 +54,8 @@ class Appender:
         self._producer, self._compression, self._timeout_s = producer, compression, timeout_s
         self._waiting: dict[str, deque[_Request]] = {}
         self._rounds: dict[str, asyncio.Task[None]] = {}
+        self._flights: dict[str, asyncio.Future[None]] = {}
+        """By topic, done when the round in flight has its answers."""
         self._late: dict[str, set[asyncio.Future[None]]] = {}
 
     async def append(self, topic: str, records: Sequence[Record]) -> _Answers:
@@ -107,6 +109,12 @@ class Appender:
             if late:
                 raise BusUnavailable(f"The log has not yet answered for earlier events of {topic}")
 
+    async def flushed(self, topic: str) -> None:
+        """Return once the round in flight has its answers; see ``EventLog.flushed``."""
+        flight = self._flights.get(topic)
+        if flight is not None and not (await asyncio.wait([flight], timeout=self._timeout_s))[0]:
+            raise BusUnavailable(f"The log has not yet answered for events of {topic} that are being published")
+
     def refuse_waiting(self) -> None:
         """Refuse all requests that are not in flight yet. Call it before the producer is stopped."""
         for topic, waiting in self._waiting.items():
@@ -128,6 +136,7 @@ class Appender:
             while waiting:
                 requests = list(waiting)
                 waiting.clear()
+                flight = self._flights[topic] = asyncio.get_running_loop().create_future()
                 try:
                     answers = await self._round(topic, [record for each in requests for record in each.records])
                 except BaseException as error:
@@ -135,14 +144,17 @@ class Appender:
                         request.decide(error if isinstance(error, Exception) else BusUnavailable("The service ends"))
                     if not isinstance(error, Exception):
                         raise
-                    continue
-                first = 0
-                for request in requests:
-                    last = first + len(request.records)
-                    request.decide(answers[first:last])
-                    first = last
+                else:
+                    first = 0
+                    for request in requests:
+                        last = first + len(request.records)
+                        request.decide(answers[first:last])
+                        first = last
+                finally:
+                    flight.set_result(None)
         finally:
             del self._rounds[topic], self._waiting[topic]
+            self._flights.pop(topic, None)
 
     async def _round(self, topic: str, records: Sequence[Record]) -> _Answers:
         sent: list[tuple[int, asyncio.Future[Ack] | TidegateError]] = []

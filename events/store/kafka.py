@@ -73,6 +73,9 @@ class KafkaLog:
     async def settled(self, topic: str) -> None:
         await self._appender.settled(topic)
 
+    async def flushed(self, topic: str) -> None:
+        await self._appender.flushed(topic)
+
     def transaction(self) -> contextlib.AbstractAsyncContextManager[LogTransaction]:
         return self._transactions.open()
 
@@ -87,6 +90,11 @@ class KafkaLog:
             )
         stable = min(readable[partition], end[partition])
         return LogBounds(start[partition], end[partition], stable, str(described[topic].topic_id))
+
+    async def readable(self, topic: str) -> int:
+        partition = TopicPartition(topic, 0)
+        with _translating(f"offsets of {topic}"):
+            return (await self._admin.end_offsets([partition], committed=True))[partition]
 
     async def ends(self, topic: str, count: int) -> list[int]:
         with _translating(f"offsets of {topic}"):

@@ -77,7 +77,15 @@ class EventLog(Protocol):
         """Return once it is known of every record passed to ``append`` whether the topic has it."""
         ...
 
+    async def flushed(self, topic: str) -> None:
+        """Return once the outcome of all appends that are being sent to the topic at the call is known."""
+        ...
+
     async def bounds(self, topic: str) -> LogBounds: ...
+
+    async def readable(self, topic: str) -> int:
+        """``bounds(topic).readable``, in one request."""
+        ...
 
     async def ends(self, topic: str, count: int) -> list[int]:
         """The next offset of each partition, for topics of others with several partitions."""

@@ -110,6 +110,10 @@ class FaultyLog(MemoryLog):
         self._fault("bounds")
         return await super().bounds(topic)
 
+    async def readable(self, topic: str) -> int:
+        self._fault("readable")
+        return await super().readable(topic)
+
     async def read(self, topic: str, offset: int, max_bytes: int) -> LogSlice:
         self._fault("read")
         return await super().read(topic, offset, max_bytes)

@@ -139,6 +139,16 @@ class EventLogContract:
         assert kept == 3_600_000, kept
         assert await log.partitions(topic) == 1
 
+    async def test_what_was_being_appended_is_readable_once_it_is_flushed(self, log: Any, topic: str) -> None:
+        await log.flushed(topic)
+        first = await log.readable(topic)
+        appending = asyncio.create_task(log.append(topic, [(b"k", b"v", 1)] * 100))
+        for _ in range(3):
+            await asyncio.sleep(0)  # so that it is being sent
+        await log.flushed(topic)
+        assert await log.readable(topic) == (await log.bounds(topic)).readable == first + 100
+        assert await appending == list(range(first, first + 100))
+
     async def test_appended_events_are_settled(self, log: Any, topic: str) -> None:
         appending = [asyncio.create_task(log.append(topic, [(b"k", b"%d" % n, 1)])) for n in range(20)]
         await asyncio.sleep(0)

@@ -104,6 +104,13 @@ class MemoryLog:
     async def settled(self, topic: str) -> None:
         self._check()
 
+    async def flushed(self, topic: str) -> None:
+        self._check()
+
+    async def readable(self, topic: str) -> int:
+        self._check()
+        return self._readable(topic)
+
     async def put(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int) -> int:
         written = self.topics[topic]
         written.append(LogRecord(len(written), key, value, timestamp_ms))

@@ -187,6 +187,24 @@ async def test_a_topic_that_was_made_anew_knows_no_ids(service: Service) -> None
     assert await service.publish("b") == [Published("b", 0)]
 
 
+async def test_an_id_that_another_server_published_is_found(service: Service, tmp_path: Path) -> None:
+    other = Service(tmp_path / "other")
+    other.log = service.log
+    other.start()
+    for first, second in ((service, other), (other, service)):
+        begun = len(service.stored)
+        assert await first.publish(f"{begun}-a") == [Published(f"{begun}-a", begun)]
+        assert await second.publish(f"{begun}-b", f"{begun}-a") == [
+            Published(f"{begun}-b", begun + 1),
+            Published(f"{begun}-a", begun),
+        ]
+    reads = service.log.reads
+    for number in range(20):
+        await other.publish(f"only-{number}", "")
+    assert service.log.reads <= reads + 1, "what a server appended itself is not read again"
+    assert await service.publish("only-7") == [Published("only-7", len(service.stored) - 26)]
+
+
 async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
     event = JsonEvent(TOPIC, BODY, "t")
     for _ in range(2):

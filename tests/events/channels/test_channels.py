@@ -148,6 +148,29 @@ def test_another_server_takes_a_channel_over_and_loses_and_repeats_nothing(
     assert numbers == [f"{word}-{number}" for word in ("one", "two", "three") for number in range(20)]
 
 
+def test_an_event_that_is_sent_again_to_another_server_is_stored_once(
+    broker: TidegateBroker, service: EventsThread, org: Org, tmp_path: Path
+) -> None:
+    with EventsThread(tmp_path, real="log", **{"bootstrap.servers": broker.bootstrap_servers}) as other:
+        other.schemas = service.schemas
+        other.server.catalog._schemas = service.schemas
+        servers = [org, Org(other)]
+        for number in range(6):
+            body = {"Order_Number__c": f"sent twice {number}"}
+            answers = [
+                requests.post(
+                    f"{each.base}/sobjects/{SHIPPED}",
+                    json=body,
+                    headers=each.headers | {"Idempotency-Key": f"twice-{number}"},
+                    timeout=60,
+                )
+                for each in (servers if number % 2 else reversed(servers))
+            ]
+            assert [answer.status_code for answer in answers] == [201, 201]
+            first, second = (answer.json() for answer in answers)
+            assert first == second
+
+
 def test_a_changed_filter_holds_for_what_is_published_later(service: EventsThread, org: Org) -> None:
     channel = org.channel(staleReplay="earliest")
     _, made = org.member(channel, RETURNED, "Express__c = true")
