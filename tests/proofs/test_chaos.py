@@ -18,10 +18,13 @@ import pytest
 
 from tests.proofs import effort, run_seeds, seeds
 from tests.support.hosts import apart, why_not
+from tests.support.pages import ROOT
 
 pytestmark = [pytest.mark.proof, pytest.mark.long, pytest.mark.servers, pytest.mark.timeout(6 * 3600)]
 
 SECONDS: Final = effort(150, 600)
+EARLIER: Final = "83d013ea"
+"""The code of 2026-11-25. Nothing is released yet; later it is the tag of the last release."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +72,11 @@ def test_a_query_ends_when_the_host_of_its_database_is_gone(tmp_path: Path) -> N
 
 def test_several_machines_are_upgraded_one_process_after_the_other_as_the_page_says(tmp_path: Path) -> None:
     alone("tests.proofs.chaos.machines", str(tmp_path / "machines"), log=tmp_path / "log")
+
+
+def test_several_machines_are_upgraded_from_an_earlier_version_and_rolled_back(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    archive = subprocess.run(["git", "archive", EARLIER], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "--extract"], cwd=earlier, input=archive.stdout, check=True)
+    alone("tests.proofs.chaos.machines", str(tmp_path / "machines"), str(earlier), log=tmp_path / "log")

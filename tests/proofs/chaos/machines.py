@@ -1,5 +1,8 @@
-"""``python -m tests.proofs.chaos.machines FOLDER``, in namespaces of its own: docs/how-to/scale.md on two machines, each of
-whose processes is replaced while everything goes on.
+"""``python -m tests.proofs.chaos.machines FOLDER [EARLIER]``, in namespaces of its own: docs/how-to/scale.md on two machines,
+each of whose processes is replaced while everything goes on.
+
+With EARLIER, a folder with the code of an earlier version, everything starts as that version, is upgraded, and is rolled
+back: docs/how-to/upgrade.md.
 """
 
 from __future__ import annotations
@@ -46,21 +49,25 @@ def commands() -> dict[str, list[str]]:
 
 class Machine:
     def __init__(self, host: Host, folder: Path, key: bytes) -> None:
-        self.host, self.processes = host, dict[str, ServerProcess]()
+        self.host, self._folder, self.processes = host, folder, dict[str, ServerProcess]()
         (folder / "events-data").mkdir(parents=True)
         (folder / "events-data" / "session.key").write_bytes(key)
         for name, text in files().items():
             mine = text.replace("=machine-1", f"={host.name}").replace("=...", f"={EVENTS_PASSWORD}")
             alone = "replication.factor.fit=true\n" if name == "worker.properties" else ""  # there is one broker here
             (folder / name).write_text(mine + alone)
-        for component, (_, *arguments) in commands().items():
-            command = ["env", f"--chdir={folder}", sys.executable, "-m", "tidegate.cli", *arguments]
-            self.processes[component] = ServerProcess(
-                f"{component} of {host.name}",
-                host.inside(command),
-                log=folder / f"{component}.log",
-                ready=lambda component=component: self.is_healthy(component),  # type: ignore[misc]
-            )
+
+    def start(self, component: str, code: Path) -> None:
+        """Start a component with the code in a folder."""
+        _, *arguments = commands()[component]
+        settings = [f"--chdir={self._folder}", f"PYTHONPATH={code}"]
+        self.processes[component] = ServerProcess(
+            f"{component} of {self.host.name}",
+            self.host.inside(["env", *settings, sys.executable, "-m", "tidegate.cli", *arguments]),
+            log=self._folder / f"{component}.log",
+            ready=lambda: self.is_healthy(component),
+        )
+        self.processes[component].start()
 
     def url(self, component: str) -> str:
         return f"http://{self.host.name}:{PORTS[component]}"
@@ -137,7 +144,7 @@ class Load:
             self._timed("events", "events", f"/services/data/v60.0/sobjects/{ORDER_SHIPPED.name}", number)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, earlier: Path | None) -> None:
     network = Network()
     kafka, *hosts = (network.host(name) for name in ("kafka", "machine-1", "machine-2"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,30 +153,54 @@ def main(folder: Path) -> None:
     subprocess.run(["mount", "--bind", str(names), "/etc/hosts"], check=True)
     settings = folder / "broker.properties"
     settings.write_text(f"listeners=PLAINTEXT://kafka:9092\nlog.dirs={folder / 'log'}\n")
-    broker = ServerProcess(
-        "the broker",
-        kafka.inside([sys.executable, "-m", "tidegate.cli", "serve", "broker", str(settings)]),
-        log=folder / "broker.log",
-        ready=lambda: metadata_answers(9092, kafka.address),
-    )
+
+    def broker_of(code: Path) -> ServerProcess:
+        command = [sys.executable, "-m", "tidegate.cli", "serve", "broker", str(settings)]
+        process = ServerProcess(
+            "the broker",
+            kafka.inside(["env", f"--chdir={folder}", f"PYTHONPATH={code}", *command]),
+            log=folder / "broker.log",
+            ready=lambda: metadata_answers(9092, kafka.address),
+        )
+        process.start()
+        return process
+
     machines = [Machine(host, folder / host.name, bytes(range(32))) for host in hosts]
+    begins = earlier or ROOT
+    broker = broker_of(begins)
     try:
-        broker.start()
         for component in PORTS:
             for machine in machines:
-                machine.processes[component].start()
+                machine.start(component, begins)
         load = Load(machines, folder)
         wait_until(lambda: all(load.counts.values()), "the load to be taken", PATIENCE_S)
+
+        def replace(component: str, machine: Machine, code: Path) -> None:
+            before = dict(load.counts)
+            machine.processes[component].stop()
+            machine.start(component, code)
+            wait_until(
+                lambda: all(load.counts[kind] > count + 5 for kind, count in before.items()),
+                f"more of everything after {component} of {machine.host.name} is {code}",
+                PATIENCE_S,
+            )
+
+        if earlier:
+            broker.stop()
+            broker = broker_of(ROOT)
         for component in PORTS:
             for machine in machines:
-                before = dict(load.counts)
-                machine.processes[component].stop()
-                machine.processes[component].start()
-                wait_until(
-                    lambda before=before: all(load.counts[kind] > count + 5 for kind, count in before.items()),  # type: ignore[misc]
-                    f"more of everything after {component} of {machine.host.name}",
-                    PATIENCE_S,
-                )
+                replace(component, machine, ROOT)
+        if earlier:
+            for component in reversed(PORTS):
+                for machine in machines:
+                    replace(component, machine, earlier)
+            broker.stop()
+            broker = broker_of(earlier)
+            before = dict(load.counts)
+            wait_until(
+                lambda: all(load.counts[kind] > count + 5 for kind, count in before.items()), "more of all", PATIENCE_S
+            )
         load.end()
         with Admin(ClientConfig("kafka:9092")) as admin:
 
@@ -191,4 +222,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None)
