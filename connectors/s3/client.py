@@ -186,7 +186,7 @@ def _classified(text: str, path: str) -> tuple[str, bool]:
     which the user chose.
     """
     bucket, _, key = path.partition("/")
-    text = text.partition(f"for key '{key}' in bucket '{bucket}': ")[2] or text
+    text = text.partition(f"key '{key}' in bucket '{bucket}': ")[2] or text
     match = _ERROR.search(text)
     if match is None:
         return text.splitlines()[0] if text else "no reason is given", False
@@ -212,6 +212,9 @@ def _file_system(config: S3Access) -> Any:
         request_timeout=_TIMEOUT_S,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=config.retries + 1),
         background_writes=False,
+        # A small object is one request, which S3 does whole or not at all. As a multipart upload it is three, and a server
+        # that dies at the third may say after its restart that it is done: versitygw 1.8.0 did, and the object was lost.
+        allow_delayed_open=True,
         **address,
         **config.client_options,
     )

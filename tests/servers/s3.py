@@ -26,10 +26,12 @@ class S3Server:
         (self.port,) = free_ports(1)
         self._address = address
         self.endpoint_url = f"http://{address}:{self.port}"
+        self.log = directory / "server.log"
+        """A line for each request."""
         self.process = ServerProcess(
             "versitygw",
             [str(program), "--port", f"{address}:{self.port}", "posix", "--sidecar", str(sidecar), str(self.store)],
-            log=directory / "server.log",
+            log=self.log,
             ready=self._answers,
             environment={"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key},
         )

@@ -75,6 +75,17 @@ def test_a_restart_replaces_objects_by_the_same(bucket: Bucket) -> None:
     assert bucket.objects() == before
 
 
+def test_a_small_object_is_one_request(bucket: Bucket, s3_server: S3Server) -> None:
+    task = sink(bucket)
+    task.put([batch([row(n) for n in range(6)])])
+    task.stop()
+    requests = [line.split("|") for line in s3_server.log.read_text().splitlines() if f"/{bucket.name}/topics/" in line]
+    assert [(request[5].strip(), request[6].rpartition("+")[2].strip()) for request in requests] == [
+        ("PUT", "0000000000.json"),
+        ("PUT", "0000000003.json"),
+    ]
+
+
 def test_a_large_object_arrives_whole(bucket: Bucket) -> None:
     task = sink(bucket, format_class="ByteArrayFormat", flush_size="12", format_bytearray_separator="")
     from connect.api import Schema, SchemaType
