@@ -284,7 +284,9 @@ def _sink(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
             return pipeline.original(failure) or rereader.record(batch.origin, batch.offsets[0].as_py())
 
         letters = DeadLetters(config, parts.task, original, sender, parts.plugins.names_by_class)
-    consumer = KafkaSinkConsumer(loop, parts.clients.consumer(), config.topics, config.topics_regex or None)
+    consumer = KafkaSinkConsumer(
+        loop, parts.clients.consumer(), config.topics, config.topics_regex or None, parts.clients.consumer_id
+    )
     made.callback(consumer.stop)
     consumer.start()
     runner = SinkRunner(

@@ -165,10 +165,15 @@ class TaskClients:
         settings = {"client.id": f"connector-dlq-producer-{self._connector}-{self._task}"}
         return self._config("producer", settings | {"acks": "all", "delivery.timeout.ms": _FOR_EVER_MS})
 
+    @property
+    def consumer_id(self) -> str:
+        """The ``client.id`` of the consumer, unless the connector has its own for all its tasks."""
+        return f"connector-consumer-{self._connector}-{self._task}"
+
     def consumer(self) -> ClientConfig:
         """Of a sink, in the group ``connect-<connector>``."""
         settings = {
-            "client.id": f"connector-consumer-{self._connector}-{self._task}",
+            "client.id": self.consumer_id,
             "group.id": f"connect-{self._connector}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",

@@ -42,3 +42,40 @@ def test_a_stop_in_the_middle_of_a_rebalance_leaves_the_group(tidegate_broker: A
         left = 1 if middle == "revoked" else 0
         wait_until(lambda: len(admin.describe_group(name).members) == left, "the first one away", 30)
         second.stop()
+
+
+@pytest.mark.parametrize("broker", ["tidegate_broker", "apache_kafka"])
+def test_a_task_that_begins_again_does_not_wait_for_what_it_was_before(
+    request: pytest.FixtureRequest, broker: str
+) -> None:
+    name = f"before-{uuid.uuid4().hex[:8]}"
+    session = {"group.id": name, "session.timeout.ms": "120000", "heartbeat.interval.ms": "500"}
+    config = ClientConfig(request.getfixturevalue(broker).bootstrap_servers, session)
+
+    def task(number: int, **more: str) -> KafkaSinkConsumer:
+        client_id = f"consumer-{name}-{number}"
+        own = config.with_properties({"client.id": client_id, **more})
+        consumer = KafkaSinkConsumer(ClientLoop(TaskControl()), own, [name], None, client_id)
+        consumer.start()
+        return consumer
+
+    with Admin(config) as admin:
+        admin.create_topics([NewTopic(name, 2)])
+        dead = task(0, **{"heartbeat.interval.ms": "119000"})  # it will not hear of a rebalance for so long
+        told(dead, "revoked")
+        told(dead, "assigned")
+        again, sibling = task(0), task(1)
+
+        def shared_out() -> bool:
+            for consumer in (again, sibling):
+                while not consumer.events.empty():
+                    _, _, done = consumer.events.get()
+                    if done is not None:
+                        done.set_result(None)
+            group = admin.describe_group(name)
+            owners = sorted(member.client_id for member in group.members if member.partitions)
+            return group.state == "Stable" and owners == [f"consumer-{name}-0", f"consumer-{name}-1"]
+
+        wait_until(shared_out, "both tasks at work", 100)  # less than the session
+        for consumer in (again, sibling, dead):
+            consumer.stop()

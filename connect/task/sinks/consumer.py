@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from connect.api import TopicPartition
 from connect.task.clients import ClientLoop
+from tidegate.kit.errors import TidegateError
 from tidegate.kit.logs import get_logger
 
 if TYPE_CHECKING:
@@ -22,17 +23,29 @@ __all__ = ["KafkaSinkConsumer"]
 logger = get_logger(__name__)
 
 _LEAVE_S: Final = 2.0
+_REMOVAL_S: Final = 5.0
 
 
 class KafkaSinkConsumer:
-    """A SinkConsumer over any Kafka. Made and used by the task's thread."""
+    """A SinkConsumer over any Kafka. Made and used by the task's thread.
 
-    def __init__(self, loop: ClientLoop, config: ClientConfig, topics: Sequence[str], pattern: str | None) -> None:
+    ``client_id`` is the ``client.id`` that only this task has: a member of the group with it is what the task was before.
+    """
+
+    def __init__(
+        self,
+        loop: ClientLoop,
+        config: ClientConfig,
+        topics: Sequence[str],
+        pattern: str | None,
+        client_id: str | None = None,
+    ) -> None:
         from broker.client import BatchConsumer
 
         self.events: queue.Queue[tuple[str, Any, Future[None] | None]] = queue.Queue()
         self._loop, self._consumer = loop, BatchConsumer(config)
-        self._topics, self._pattern = topics, pattern
+        self._config, self._topics, self._pattern = config, topics, pattern
+        self._client_id = client_id if config.properties.get("client.id") == client_id else None
         self._listener = _Listener(self.events)
 
     def start(self) -> None:
@@ -41,7 +54,24 @@ class KafkaSinkConsumer:
         self._loop.run(self._subscribed())
 
     async def _subscribed(self) -> None:
+        if self._client_id is not None:
+            await self._remove_predecessor(self._client_id)
         await self._consumer.subscribe(self._topics, pattern=self._pattern, listener=self._listener)
+
+    async def _remove_predecessor(self, client_id: str) -> None:
+        """Remove the member that the task was before its process died: the group would wait for its session to expire."""
+        from broker.client import Admin
+
+        group = self._config.properties["group.id"]
+        try:
+            async with asyncio.timeout(_REMOVAL_S), Admin(self._config) as admin:
+                described = await admin.describe_group(group)
+                for member in described.members if described.type == "classic" else ():
+                    if member.client_id == client_id:
+                        await admin.remove_member(group, member.member_id)
+                        logger.info("removed what this task was before from its group", member=member.member_id)
+        except (TidegateError, TimeoutError) as error:
+            logger.info("cannot look at the group before joining it", group=group, error=str(error))
 
     @property
     def missing_topics(self) -> frozenset[str]:
