@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -51,11 +51,26 @@ _COPY_ROWS: Final = 4096
 """Rows sent at once: the driver and libpq each collect them in a growing buffer until they are sent."""
 
 
+_SERVER_PRESENT: Final = """
+SELECT set_config(name, CASE name
+  WHEN 'tcp_keepalives_idle' THEN '10' WHEN 'tcp_keepalives_interval' THEN '5' WHEN 'tcp_keepalives_count' THEN '4'
+  WHEN 'tcp_user_timeout' THEN '30000' ELSE '10000' END, false)
+FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count',
+  'tcp_user_timeout', 'client_connection_check_interval')
+"""
+"""The server's side of ``PRESENT`` (PostgreSQL's manual, "TCP Settings"): its session for a machine that is gone ends after 30 s,
+and with it the transaction, whose locks the task's successor waits for. Without, Linux would keep it for two hours."""
+
+
 class PostgresWriter(AdbcWriter):
     def _connect(self) -> None:
         import adbc_driver_postgresql.dbapi
 
         self._connection = adbc_driver_postgresql.dbapi.connect(self.database.libpq_uri(), autocommit=True)
+        # a relative of PostgreSQL may not have such settings; then it is as the server does it
+        with suppress(adbc_driver_postgresql.dbapi.Error), closing(self._connection.cursor()) as cursor:
+            cursor.execute(_SERVER_PRESENT)
+            cursor.fetchall()
 
     def columns(self, table: TableId) -> list[TargetColumn] | None:
         rows = self.ask(_COLUMNS.format(self.dialect.text(self.dialect.table(table))))
