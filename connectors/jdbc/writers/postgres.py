@@ -56,10 +56,11 @@ SELECT set_config(name, CASE name
   WHEN 'tcp_keepalives_idle' THEN '10' WHEN 'tcp_keepalives_interval' THEN '5' WHEN 'tcp_keepalives_count' THEN '4'
   WHEN 'tcp_user_timeout' THEN '30000' ELSE '10000' END, false)
 FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count',
-  'tcp_user_timeout', 'client_connection_check_interval')
+  'tcp_user_timeout', 'client_connection_check_interval') AND source IN ('default', 'configuration file')
 """
 """The server's side of ``PRESENT`` (PostgreSQL's manual, "TCP Settings"): its session for a machine that is gone ends after 30 s,
-and with it the transaction, whose locks the task's successor waits for. Without, Linux would keep it for two hours."""
+and with it the transaction, whose locks the task's successor waits for. Without, Linux would keep it for two hours. What is set
+for the user, the database or by the URL stays."""
 
 
 class PostgresWriter(AdbcWriter):

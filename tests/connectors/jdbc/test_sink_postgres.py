@@ -121,6 +121,17 @@ def test_a_connection_that_the_server_ends_is_made_again(database: PostgresDatab
     assert database.ask("SELECT next_offset FROM offsets") == [(2,)]
 
 
+@pytest.mark.parametrize(("options", "idle"), [("", "10"), ("-ctcp_keepalives_idle=77", "77")])
+def test_the_server_looks_whether_a_sink_is_there_as_the_url_says_or_soon(
+    postgres_server: PostgresServer, options: str, idle: str
+) -> None:
+    url = postgres_server.jdbc_url + (f"&options={options}" if options else "")
+    properties = {"topics": "t", "connection.url": url}
+    with contextlib.closing(_connected(parse(JdbcSinkConnector.config_class, properties))) as writer:
+        assert writer.ask("SELECT current_setting('tcp_keepalives_idle')") == [(idle,)]
+        assert writer.ask("SELECT current_setting('tcp_user_timeout')") == [("30000",)]
+
+
 def test_tasks_that_start_together_make_the_table_of_their_offsets_together(database: PostgresDatabase) -> None:
     """PostgreSQL refuses ``CREATE TABLE IF NOT EXISTS`` in two ways where another one ends while it runs."""
     tasks, config = 6, parse(JdbcSinkConnector.config_class, database.properties())
