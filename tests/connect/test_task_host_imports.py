@@ -72,3 +72,13 @@ def test_a_module_that_waits_for_a_thread_which_imports_is_not_blocked_for_ever(
         "import waiting\nassert 'colorsys' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=60, check=True)
+
+
+def test_an_object_in_place_of_a_module_is_imported_as_it_is() -> None:
+    program = (
+        "import sys\nfrom connect.worker.host.imports import import_one_at_a_time\nimport_one_at_a_time()\n"
+        "class Slotted:\n    __slots__ = ('name',)\n"
+        "sys.modules['slotted'] = Slotted()\nsys.modules['slotted'].name = 7\n"
+        "import slotted\nfrom slotted import name\nassert name == 7"
+    )
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)

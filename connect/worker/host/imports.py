@@ -12,7 +12,8 @@ import builtins
 import importlib
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 __all__ = ["import_one_at_a_time"]
@@ -23,8 +24,17 @@ _PATIENCE_S: Final = 30
 
 def import_one_at_a_time() -> None:
     """Have every import of a module that is not loaded yet wait until other threads' imports are done."""
-    turn = threading.RLock()
+    lock = threading.RLock()
     import_statement, import_module = builtins.__import__, importlib.import_module
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        has_turn = lock.acquire(timeout=_PATIENCE_S)
+        try:
+            yield
+        finally:
+            if has_turn:
+                lock.release()
 
     def statement_in_turn(
         name: str,
@@ -35,26 +45,19 @@ def import_one_at_a_time() -> None:
     ) -> Any:
         if level == 0 and _is_loaded(name, fromlist or ()):
             return import_statement(name, globals, locals, fromlist, level)
-        has_turn = turn.acquire(timeout=_PATIENCE_S)
-        try:
+        with turn():
             return import_statement(name, globals, locals, fromlist, level)
-        finally:
-            if has_turn:
-                turn.release()
 
     def module_in_turn(name: str, package: str | None = None) -> Any:
-        has_turn = turn.acquire(timeout=_PATIENCE_S)
-        try:
+        with turn():
             return import_module(name, package)
-        finally:
-            if has_turn:
-                turn.release()
 
     builtins.__import__, importlib.import_module = statement_in_turn, module_in_turn
 
 
 def _is_loaded(name: str, members: Sequence[str]) -> bool:
     module = sys.modules.get(name)
-    if module is None or getattr(module.__spec__, "_initializing", False):
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return False
-    return all(member in vars(module) for member in members)
+    members_there = getattr(module, "__dict__", {})  # a package may put any object in place of a module
+    return all(member in members_there for member in members)
