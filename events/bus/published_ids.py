@@ -62,10 +62,11 @@ class PublishedIds:
         self._turns: dict[str, asyncio.Lock] = {}
         self._next: dict[str, asyncio.Task[None]] = {}
         """By topic, the look at the log that begins when the present one ends."""
+        self._looks: set[asyncio.Task[None]] = set()
         self._swept_ms = 0
 
     def close(self) -> None:
-        for look in self._next.values():
+        for look in self._looks:
             look.cancel()
         self._database.close()
 
@@ -74,21 +75,15 @@ class PublishedIds:
 
         One that is in an open transaction, or on its way from another server, is not in the log yet.
         """
-        damaged = 0
         for _ in range(_ROUNDS):
-            try:
-                await self._catch_up(topic)
-                if topic in self._checked_ms and topic not in self._doubts:
+            await self._catch_up(topic)
+            if topic in self._checked_ms and topic not in self._doubts:
+                try:
                     return self._known(topic, ids)
-            except sqlite3.OperationalError as error:
-                raise BusUnavailable(f"The index of published ids in {self._path} cannot be used: {error}") from error
-            except sqlite3.DatabaseError as error:
-                damaged += 1
-                if damaged > 1:
-                    raise BusUnavailable(
-                        f"The index of published ids in {self._path} is damaged again and again"
-                    ) from error
-                self._make_anew(error)
+                except sqlite3.OperationalError as error:
+                    raise self._unusable(error) from error
+                except sqlite3.DatabaseError as error:
+                    self._make_anew(error)
         # Another event became doubtful each time: the log fails intermittently.
         raise BusUnavailable(f"Whether earlier events of {topic} were published is not known yet; send the event again")
 
@@ -178,17 +173,27 @@ class PublishedIds:
         look = self._next.get(topic)
         if look is None:
             look = self._next[topic] = asyncio.create_task(self._look(topic), name=f"look at the ids of {topic}")
+            self._looks.add(look)
+            look.add_done_callback(self._looks.discard)
             look.add_done_callback(lambda done: done.cancelled() or done.exception())  # its callers may all have left
         await asyncio.shield(look)
 
     async def _look(self, topic: str) -> None:
-        try:
-            async with self._turns.setdefault(topic, asyncio.Lock()):
-                del self._next[topic]
-                await self._catch_up_once(topic)
-        finally:
-            if self._next.get(topic) is asyncio.current_task():  # cancelled while it waited
-                del self._next[topic]
+        async with self._turns.setdefault(topic, asyncio.Lock()):
+            del self._next[topic]
+            try:
+                try:
+                    await self._catch_up_once(topic)
+                except sqlite3.OperationalError:
+                    raise
+                except sqlite3.DatabaseError as error:
+                    self._make_anew(error)
+                    await self._catch_up_once(topic)
+            except sqlite3.DatabaseError as error:
+                raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> BusUnavailable:
+        return BusUnavailable(f"The index of published ids in {self._path} cannot be used: {error}")
 
     async def _catch_up_once(self, topic: str) -> None:
         now = self._clock_ms()
@@ -208,17 +213,20 @@ class PublishedIds:
         if has_doubts:
             await self._log.settled(topic)
             bounds = await self._log.bounds(topic)
-        if known is None or has_doubts or checked is None:
+        is_behind = known is None or has_doubts or checked is None
+        if is_behind:
             seen_ms = known[1] if known is not None else 0
             offset = await self._log.offset_at(topic, max(now - KEPT_MS, seen_ms - _MARGIN_MS))
             self._read_to[topic] = bounds.readable if offset is None else offset
-            await self._read(topic, bounds.end)
-            if made != self._made:
-                raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
-            with self._database:
-                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, bounds.identity, now))
+            if offset is not None:
+                await self._read(topic, bounds.end)
         else:
             await self._follow(topic)
+        if made != self._made:
+            raise BusUnavailable(f"The index of published ids of {topic} is being made anew; send the event again")
+        if is_behind:
+            with self._database:
+                self._database.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (topic, bounds.identity, now))
         if self._doubts.get(topic, 0) == doubts:  # otherwise another doubt arose while the log was read
             self._doubts.pop(topic, None)
         self._checked_ms[topic] = now

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import sqlite3
 import uuid
 from pathlib import Path
 from unittest.mock import AsyncMock
@@ -53,6 +54,12 @@ class Service:
         schema = EventSchema(1, to_avro_text(ORDER_SHIPPED))
         payload = schema.encode_json(BODY, created_ms=self.now, created_by="005")
         return list(await self.publisher.publish_avro(TOPIC, [AvroEvent(id_, "1", payload) for id_ in ids], user=USER))
+
+    async def publish_or_refuse(self, *ids: str) -> list[object]:
+        try:
+            return await self.publish(*ids)
+        except BusUnavailable as error:
+            return [error]
 
     @property
     def stored(self) -> list[str]:
@@ -203,6 +210,36 @@ async def test_an_id_that_another_server_published_is_found(service: Service, tm
         await other.publish(f"only-{number}", "")
     assert service.log.reads <= reads + 1, "what a server appended itself is not read again"
     assert await service.publish("only-7") == [Published("only-7", len(service.stored) - 26)]
+
+
+async def test_an_index_that_is_made_anew_during_a_look_is_not_taken_for_whole(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.publish("a", "b")
+    service.now += 10_000  # so that the next look asks whether the topic is the same
+    assert service.ids is not None
+    readable, ids = service.log.readable, service.ids
+
+    async def damaged_meanwhile(topic: str) -> int:
+        monkeypatch.undo()
+        ids._make_anew(sqlite3.DatabaseError("damaged"))
+        return await readable(topic)
+
+    monkeypatch.setattr(service.log, "readable", damaged_meanwhile)
+    (answer,) = await service.publish_or_refuse("a")
+    assert answer == Published("a", 0) or isinstance(answer, BusUnavailable)
+    assert await service.publish("a") == [Published("a", 0)]
+    assert service.stored == ["a", "b"]
+
+
+async def test_a_publisher_that_leaves_takes_nothing_from_those_who_wait_with_it(service: Service) -> None:
+    await service.publish("a")
+    leaving, staying = (asyncio.create_task(service.publish(id_, "a")) for id_ in ("b", "c"))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    leaving.cancel()
+    assert (await staying)[1] == Published("a", 0)
+    assert await service.publish("c") == [(await staying)[0]]
 
 
 async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
