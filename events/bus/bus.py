@@ -108,9 +108,14 @@ class EventBus:
         self._log, self._clock_ms, self._tail_bytes, self._on_skipped = event_log, clock_ms, tail_bytes, on_skipped
         self._tails: dict[str, _Tail] = {}
 
-    async def publish(self, topic: str, events: Sequence[Outgoing]) -> list[int | TidegateError]:
-        """Append events in order. Returns for each event its replay id, or why it was not acknowledged."""
-        return await self._log.append(topic, self._records(events))
+    async def publish(
+        self, topic: str, events: Sequence[Outgoing], *, timeout_s: float | None = None
+    ) -> list[int | TidegateError]:
+        """Append events in order. Returns for each event its replay id, or why it was not acknowledged.
+
+        ``timeout_s`` is as in ``EventLog.append``.
+        """
+        return await self._log.append(topic, self._records(events), timeout_s=timeout_s)
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Callable[[str, Sequence[Outgoing]], Awaitable[list[int]]]]:

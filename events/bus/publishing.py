@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -109,9 +110,12 @@ class Publisher:
         clock_ms: Callable[[], int],
         ids: PublishedIds,
         limits: Limits,
+        *,
+        timeout_s: float = 30,
     ) -> None:
+        """Events are acknowledged within ``timeout_s``, or refused with BusUnavailable."""
         self._catalog, self._bus, self._metrics, self._clock_ms, self._ids = catalog, bus, metrics, clock_ms, ids
-        self._limits = limits
+        self._limits, self._timeout_s = limits, timeout_s
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
         """By topic and id."""
 
@@ -195,7 +199,7 @@ class Publisher:
                         PublishedId(replay_id, before.digest) for before, replay_id in written if before.key == key
                     )
                 else:
-                    known = (await self._ids.find(event.topic, [key[1]])).get(key[1])
+                    known = (await self._find(event.topic, [key[1]])).get(key[1])
                 if known is not None:
                     if event.is_another(known.digest):
                         raise IdempotencyKeyReused
@@ -281,8 +285,9 @@ class Publisher:
     async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
         if not ready:
             return []
+        deadline = time.monotonic() + self._timeout_s
         asked = {event.outgoing.uuid for event in ready if event.once}
-        known = await self._ids.find(topic, asked) if asked else {}
+        known = await self._find(topic, asked) if asked else {}
         fresh: list[_Ready] = []
         under_way: dict[tuple[str, str], _UnderWay] = {}
         waiting: dict[str, _UnderWay] = {}
@@ -295,7 +300,7 @@ class Publisher:
                     under_way[event.key] = self._begin(event)
                     fresh.append(event)
                 waiting[id_] = self._under_way[event.key]
-        unnamed = iter(await self._write(topic, fresh, under_way, face))
+        unnamed = iter(await self._write(topic, fresh, under_way, face, deadline))
         outcomes: list[Published | Refused] = []
         for event in ready:
             id_ = event.outgoing.uuid
@@ -310,12 +315,22 @@ class Publisher:
             outcomes.append(Published(id_, answer) if isinstance(answer, int) else Refused(answer))
         return outcomes
 
+    async def _find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
+        return await self._ids.find(topic, ids, timeout_s=self._timeout_s)
+
     async def _write(
-        self, topic: str, fresh: list[_Ready], under_way: Mapping[tuple[str, str], _UnderWay], face: str
+        self,
+        topic: str,
+        fresh: list[_Ready],
+        under_way: Mapping[tuple[str, str], _UnderWay],
+        face: str,
+        deadline: float,
     ) -> list[int | TidegateError]:
         """The answers to events without a publisher's id; those with one are in the futures."""
         try:
-            appended = await self._bus.publish(topic, [event.outgoing for event in fresh]) if fresh else []
+            left = max(0.0, deadline - time.monotonic())
+            outgoing = [event.outgoing for event in fresh]
+            appended = await self._bus.publish(topic, outgoing, timeout_s=left) if fresh else []
             accepted = {
                 event.outgoing.uuid: PublishedId(answer, event.digest)
                 for event, answer in zip(fresh, appended, strict=True)

@@ -95,7 +95,8 @@ class EventsServer:
         self.access = Access(config, _clock_ms)
         self.limits = Limits(config, _clock_ms)
         client = ClientConfig(config.bootstrap_servers, config.kafka)
-        self.log = event_log or KafkaLog(client, publish_timeout_s=config.publish_timeout_ms / 1000)
+        publish_timeout_s = config.publish_timeout_ms / 1000
+        self.log = event_log or KafkaLog(client, publish_timeout_s=publish_timeout_s)
         self._registry = RegistryClient.from_properties(config.registry_settings)
         store = schemas or RegistrySchemas(self._registry)
         self.catalog = Catalog(store, self.log, refresh_ms=config.definition_refresh_ms)
@@ -112,7 +113,9 @@ class EventsServer:
         changed_by = user_id(config.user)
         self._relays = None if event_log else ChannelRelays(client, self.channels, self.catalog, commit_user=changed_by)
         self._ids = PublishedIds(config.data_path / "published-ids.sqlite", self.log, _clock_ms)
-        self._publisher = Publisher(self.catalog, self.bus, self.metrics, _clock_ms, self._ids, self.limits)
+        self._publisher = Publisher(
+            self.catalog, self.bus, self.metrics, _clock_ms, self._ids, self.limits, timeout_s=publish_timeout_s
+        )
         users = self.access.user
         self._jobs = BulkJobs(config.data_path / "bulk", self.catalog, self._publisher, users, _clock_ms)
         self._cometd = CometdFront(

@@ -58,7 +58,7 @@ class Appender:
         """By topic, done when the round in flight has its answers."""
         self._late: dict[str, set[asyncio.Future[None]]] = {}
 
-    async def append(self, topic: str, records: Sequence[Record]) -> _Answers:
+    async def append(self, topic: str, records: Sequence[Record], timeout_s: float | None = None) -> _Answers:
         """Returns for each record its offset, or why it may be missing; see ``EventLog.append``."""
         if not records:
             return []
@@ -68,7 +68,7 @@ class Appender:
         waiting.append(request)
         if topic not in self._rounds:
             self._rounds[topic] = asyncio.create_task(self._run(topic), name=f"append to {topic}")
-        timer = loop.call_later(self._timeout_s, self._give_up, topic, request)
+        timer = loop.call_later(self._timeout_s if timeout_s is None else timeout_s, self._give_up, topic, request)
         try:
             return await request.told
         except asyncio.CancelledError:
@@ -81,7 +81,7 @@ class Appender:
         """Tell the caller of a request that it took too long."""
         if request.told.done():
             return
-        within = f"within {self._timeout_s:g} s"
+        within = f"within {self._timeout_s:g} s"  # of the publisher's request, of which less may have been left
         if self._leave(topic, request):
             about = f"The log took no event for {topic} {within}"
         else:

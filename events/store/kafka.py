@@ -67,8 +67,10 @@ class KafkaLog:
             await self._history.stop()
         await self._admin.stop()
 
-    async def append(self, topic: str, records: Sequence[Record]) -> list[int | TidegateError]:
-        return await self._appender.append(topic, records)
+    async def append(
+        self, topic: str, records: Sequence[Record], *, timeout_s: float | None = None
+    ) -> list[int | TidegateError]:
+        return await self._appender.append(topic, records, timeout_s)
 
     async def settled(self, topic: str) -> None:
         await self._appender.settled(topic)

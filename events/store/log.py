@@ -58,10 +58,13 @@ class EventLog(Protocol):
     Methods may run concurrently on one event loop.
     """
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
+    async def append(
+        self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]], *, timeout_s: float | None = None
+    ) -> list[int | TidegateError]:
         """Append (key, value, timestamp in ms) in order. Returns for each record its offset, or why it may be missing.
 
-        Returns when all in-sync replicas have the records. Records that time out may still arrive.
+        Returns when all in-sync replicas have the records, or after ``timeout_s`` (by default the log's timeout for
+        publishing). Records that time out may still arrive.
         """
         ...
 

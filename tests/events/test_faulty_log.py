@@ -74,7 +74,9 @@ class FaultyLog(MemoryLog):
             raise BusUnavailable(AWAY)
         return fault
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
+    async def append(
+        self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]], *, timeout_s: float | None = None
+    ) -> list[int | TidegateError]:
         try:
             fault = self._fault("append")
         except BusUnavailable as error:

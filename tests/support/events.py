@@ -75,7 +75,9 @@ class MemoryLog:
         if self.down:
             raise BusUnavailable("The log is away")
 
-    async def append(self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]]) -> list[int | TidegateError]:
+    async def append(
+        self, topic: str, records: Sequence[tuple[bytes, bytes | None, int]], *, timeout_s: float | None = None
+    ) -> list[int | TidegateError]:
         if self.down:
             return [BusUnavailable("The log is away") for _ in records]
         return [

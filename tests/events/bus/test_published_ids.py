@@ -4,7 +4,9 @@ import asyncio
 import dataclasses
 import sqlite3
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -23,6 +25,7 @@ from events.model.payloads import EventSchema
 from events.store.catalog import Catalog
 from events.store.log import LogBounds
 from tests.support.events import ORDER_SHIPPED, MemoryLog, MemorySchemas, events_config
+from tidegate.kit.errors import TidegateError
 
 pytestmark = pytest.mark.anyio
 TOPIC = ORDER_SHIPPED.name
@@ -47,8 +50,15 @@ class Service:
             self.ids.close()
         self.ids = PublishedIds(self.data / "ids.sqlite", self.log, lambda: self.now)
         self.bus = EventBus(self.log, clock_ms=lambda: self.now)
-        catalog = Catalog(self.schemas, self.log)
-        self.publisher = Publisher(catalog, self.bus, EventMetrics(), lambda: self.now, self.ids, self.limits)
+        self.catalog = Catalog(self.schemas, self.log)
+        self.wait(30)
+
+    def wait(self, timeout_s: float) -> None:
+        """Acknowledge or refuse events within this time from now on."""
+        assert self.ids is not None
+        self.publisher = Publisher(
+            self.catalog, self.bus, EventMetrics(), lambda: self.now, self.ids, self.limits, timeout_s=timeout_s
+        )
 
     async def publish(self, *ids: str) -> list[object]:
         schema = EventSchema(1, to_avro_text(ORDER_SHIPPED))
@@ -174,8 +184,8 @@ async def test_an_id_published_without_an_answer_is_found_when_it_is_repeated(
     await service.publish("a")
     append = service.log.append
 
-    async def unanswered(topic: str, records: object) -> list[BusUnavailable]:
-        await append(topic, records)  # type: ignore[arg-type]
+    async def unanswered(topic: str, records: object, *, timeout_s: float) -> list[BusUnavailable]:
+        await append(topic, records, timeout_s=timeout_s)  # type: ignore[arg-type]
         return [BusUnavailable("not acknowledged")]
 
     monkeypatch.setattr(service.log, "append", unanswered)
@@ -240,6 +250,51 @@ async def test_a_publisher_that_leaves_takes_nothing_from_those_who_wait_with_it
     leaving.cancel()
     assert (await staying)[1] == Published("a", 0)
     assert await service.publish("c") == [(await staying)[0]]
+
+
+@pytest.mark.parametrize("asked", ["bounds", "readable"])
+async def test_a_log_that_is_silent_is_waited_for_as_long_as_an_answer_may_take(
+    service: Service, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await service.publish("a") == [Published("a", 0)]
+    service.now += 60_000 if asked == "bounds" else 0  # then the topic is checked, which asks for more
+    answers = asyncio.Event()
+    ask = getattr(service.log, asked)
+
+    async def silent(topic: str) -> object:
+        await answers.wait()
+        return await ask(topic)
+
+    monkeypatch.setattr(service.log, asked, silent)
+    service.wait(0.01)
+    with pytest.raises(BusUnavailable, match=rf"earlier events of {TOPIC} .* within 0\.01 s; send the event again"):
+        await service.publish("a", "b")
+    answers.set()
+    service.wait(30)
+    assert await service.publish("a", "b") == [Published("a", 0), Published("b", 1)]
+
+
+async def test_what_a_look_at_the_log_took_is_not_waited_for_again(service: Service) -> None:
+    given: list[float | None] = []
+    append = service.log.append
+
+    async def note(topic: str, records: Sequence[Any], *, timeout_s: float | None = None) -> list[int | TidegateError]:
+        given.append(timeout_s)
+        return await append(topic, records)
+
+    async def slow(topic: str) -> int:
+        await asyncio.sleep(0.05)
+        return await readable(topic)
+
+    await service.publish("a")
+    readable = service.log.readable
+    service.log.append, service.log.readable = note, slow  # type: ignore[method-assign]
+    await service.publish("b")
+    await service.publish("")
+    (looked, other) = given
+    assert looked is not None
+    assert other is not None
+    assert looked <= 30 - 0.05 < other
 
 
 async def test_all_or_none_stores_an_id_once_too(service: Service) -> None:
