@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.metadata
+import pickle
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -144,3 +146,23 @@ def test_a_library_whose_private_parts_are_used_is_pinned_to_a_minor_version(lib
     assert requirement.specifier.contains(installed)
     assert not requirement.specifier.contains(f"{major}.{minor + 1}.0")
     assert not requirement.specifier.contains(f"{major}.{minor - 1}.99")
+
+
+def test_the_part_of_python_that_task_hosts_replace_is_what_imports_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``connect.worker.host.imports`` has imports take turns there: also those of C, of Cython, and of importlib."""
+    bootstrap = sys.modules["_frozen_importlib"]
+    find_and_load = bootstrap._find_and_load  # type: ignore[attr-defined]
+    asked = list[str]()
+
+    def noted(name: str, import_: object) -> object:
+        asked.append(name)
+        return find_and_load(name, import_)
+
+    monkeypatch.setattr(bootstrap, "_find_and_load", noted)
+    with pytest.raises(ModuleNotFoundError):
+        import hooks_first  # noqa: F401
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("hooks_second")
+    with pytest.raises(ModuleNotFoundError):
+        pickle.loads(b"chooks_third\nname\n.")  # which imports in C
+    assert asked == ["hooks_first", "hooks_second", "hooks_third"]

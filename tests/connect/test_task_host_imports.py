@@ -63,10 +63,34 @@ def test_threads_that_import_a_circular_package_get_it_whole(tmp_path: Path, way
         assert "partially initialized module 'circular.second'" in done.stdout, "Python has no need of this any more?"
 
 
+BYPASS = """
+import sys, threading, time
+from importlib import import_module  # as libraries have it from before; an import in C or Cython is not seen either
+import connect.worker.host.imports as imports
+
+imports._PATIENCE_S = -1  # for ever
+imports.import_one_at_a_time()
+first = threading.Thread(target=import_module, args=["slow"])
+first.start()
+while "slow" not in sys.modules:
+    time.sleep(0.01)
+import needs_slow  # each would wait for the other for ever if the first had no turn
+first.join()
+"""
+
+
+def test_imports_that_are_no_statements_take_turns_too(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.5)\nimport colorsys\nimport chunk_of_slow\n")
+    (tmp_path / "chunk_of_slow.py").write_text("")
+    (tmp_path / "needs_slow.py").write_text("import slow\nassert slow.colorsys\n")
+    subprocess.run([sys.executable, "-c", BYPASS], cwd=tmp_path, timeout=60, check=True)
+
+
 def test_a_module_that_waits_for_a_thread_which_imports_is_not_blocked_for_ever(tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(
-        "import threading\nthread = threading.Thread(target=__import__, args=['colorsys'])\nthread.start()\nthread.join()\n"
+        "import threading\nthread = threading.Thread(target=__import__, args=['imports_many'])\nthread.start()\nthread.join()\n"
     )
+    (tmp_path / "imports_many.py").write_text("import colorsys, shelve, sched\n")
     program = (
         "import connect.worker.host.imports as imports, sys\nimports._PATIENCE_S = 0.2\nimports.import_one_at_a_time()\n"
         "import waiting\nassert 'colorsys' in sys.modules"

@@ -8,56 +8,44 @@ the same time, each in a thread, and their code imports what it needs then.
 
 from __future__ import annotations
 
-import builtins
-import importlib
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 __all__ = ["import_one_at_a_time"]
 
-_PATIENCE_S: Final = 30
-"""A module that has a thread import something, and waits for it, must not wait for ever."""
+_PATIENCE_S: Final = 10
+"""A thread that imports while another waits for it, inside an import or with a lock that an import needs, goes on then."""
 
 
 def import_one_at_a_time() -> None:
-    """Have every import of a module that is not loaded yet wait until other threads' imports are done."""
-    lock = threading.RLock()
-    import_statement, import_module = builtins.__import__, importlib.import_module
+    """Have every import of a module that is not loaded yet wait until other threads' imports are done.
 
-    @contextmanager
-    def turn() -> Iterator[None]:
-        has_turn = lock.acquire(timeout=_PATIENCE_S)
+    ``importlib._bootstrap._find_and_load`` is what all imports come to: statements, ``importlib``, C and Cython. If only
+    some of them took turns, one that has the turn could wait for a module that another loads, which waits for the turn.
+    """
+    bootstrap: Any = sys.modules["_frozen_importlib"]
+    find_and_load: Callable[[str, object], ModuleType] = bootstrap._find_and_load
+    turn, this_thread = threading.Lock(), threading.local()
+
+    def find_and_load_in_turn(name: str, import_: object) -> ModuleType:
+        # A module's own imports belong to its import, also where that has lost its patience.
+        if getattr(this_thread, "imports", False) or _is_loaded(name):
+            return find_and_load(name, import_)
+        has_turn = turn.acquire(timeout=_PATIENCE_S)
+        this_thread.imports = True
         try:
-            yield
+            return find_and_load(name, import_)
         finally:
+            this_thread.imports = False
             if has_turn:
-                lock.release()
+                turn.release()
 
-    def statement_in_turn(
-        name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002 - they may be given by name
-        locals: Mapping[str, object] | None = None,  # noqa: A002
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
-        if level == 0 and _is_loaded(name, fromlist or ()):
-            return import_statement(name, globals, locals, fromlist, level)
-        with turn():
-            return import_statement(name, globals, locals, fromlist, level)
-
-    def module_in_turn(name: str, package: str | None = None) -> Any:
-        with turn():
-            return import_module(name, package)
-
-    builtins.__import__, importlib.import_module = statement_in_turn, module_in_turn
+    bootstrap._find_and_load = find_and_load_in_turn
 
 
-def _is_loaded(name: str, members: Sequence[str]) -> bool:
+def _is_loaded(name: str) -> bool:
     module = sys.modules.get(name)
-    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
-        return False
-    members_there = getattr(module, "__dict__", {})  # a package may put any object in place of a module
-    return all(member in members_there for member in members)
+    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
