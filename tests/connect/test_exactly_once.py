@@ -208,6 +208,20 @@ def test_numbers_come_once_though_the_host_is_killed(worker):
     assert Counter(numbers_in(worker, name, 800)) == Counter(range(800))
 
 
+def test_a_task_that_is_fenced_and_still_to_run_goes_on(worker):
+    """As one whose worker was cut off, while another had its tasks, which it then got back."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    worker.create(name, connector_class=NUMBERS, topic=name, total="600", batch="10", pause_ms="20")
+    (producer_id,) = transactional_ids(worker.properties["group.id"], name, 1)
+    for before in (100, 300):
+        wait_until(lambda before=before: offset_of(worker, name) > before, "the source in mid-work")
+        bootstrap = worker.properties["bootstrap.servers"]
+        Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id}).init_transactions(30)
+    wait_until(lambda: offset_of(worker, name) == 600, "the source at its end")
+    assert numbers_in(worker, name, 600) == list(range(600))
+    assert worker.ask("GET", f"/connectors/{name}/status")["tasks"][0]["state"] == "RUNNING"
+
+
 def test_a_source_drops_what_it_aborts_and_goes_on_behind_it(worker):
     name = f"t-{uuid.uuid4().hex[:8]}"
     worker.create(name, connector_class=NUMBERS, topic=name, total="90", batch="10", transaction_boundary="connector",

@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from connect.api.plugins import Plugin, PluginType
@@ -21,7 +22,7 @@ from connect.task.control import CANCEL_S, Stopped, TaskControl
 from connect.task.lifecycle import Lifecycle, TaskState
 from connect.task.parts import TaskParts
 from connect.worker.host.memory import give_back
-from connect.worker.host.restarts import Restarts
+from connect.worker.host.restarts import Restarts, was_fenced
 from connect.worker.link import ANSWER_S
 from tidegate.kit.config import parse
 from tidegate.kit.errors import RetriableError, TidegateError
@@ -164,13 +165,15 @@ class HostedTask:
         give_back()
 
     def _run(self) -> None:
-        """The task from its first start to its last stop: started again after failures as ``task.restart.*`` says."""
+        """The task from its first start to its last stop: started again after it was fenced, and after failures as
+        ``task.restart.*`` says.
+        """
         try:
             resolved = self._resolved()
         except BaseException as error:  # noqa: BLE001 - a plugin's own code, which may even raise SystemExit
             self._fail(error, None)
             return
-        restarts, offsets = Restarts(resolved.common), self._setup.offsets
+        restarts, offsets, fenced = Restarts(resolved.common), self._setup.offsets, False
         while True:
             try:
                 self._lifecycle = None
@@ -182,8 +185,13 @@ class HostedTask:
                 self._tell("STOPPED")
                 return
             except BaseException as error:  # noqa: BLE001 - whatever plugins raise, the task has failed and says why
-                delay_s = restarts.after_failure()
-                self._fail(error, delay_s)
+                if fenced and isinstance(error, RemoteError) and error.http_status == HTTPStatus.CONFLICT:
+                    logger.info("the task is another worker's now", error=str(error))
+                    self._tell("STOPPED")
+                    return
+                fenced = was_fenced(error)
+                delay_s = restarts.after_fencing() if fenced else restarts.after_failure()
+                self._fail(error, delay_s, fenced=fenced)
             if delay_s is None or self._control.stopping.wait(delay_s):
                 return
             try:
@@ -205,8 +213,12 @@ class HostedTask:
         self._restarts_on_hang = common.task_hang_action == "restart"
         return _Resolved(plugin, config, properties, common)
 
-    def _fail(self, error: BaseException, again_in_s: float | None) -> None:
+    def _fail(self, error: BaseException, again_in_s: float | None, *, fenced: bool = False) -> None:
         facts = {"connector": self._setup.connector, "task": self._setup.task, "again_in_s": again_in_s}
+        if fenced and again_in_s is not None:
+            logger.warning("task was fenced and starts again", **facts, error=str(error))
+            self._tell("RESTARTING", trace_of(error))
+            return
         if isinstance(error, TidegateError):
             logger.error("task failed", **facts, error=str(error))
         else:
