@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from connectors.spark.client import SparkDriver
 from connectors.spark.job import Job
 from tests.servers.java import QUICK
 
-__all__ = ["pack", "run_and_kill_an_executor"]
+__all__ = ["executors", "pack", "run_and_kill_an_executor"]
 
 
 def pack(folder: Path) -> Mapping[str, str]:
@@ -40,7 +41,7 @@ def run_and_kill_an_executor(driver: SparkDriver, job: Job, below: Callable[[], 
 
     def look(said: Mapping[str, Any]) -> None:
         if not killed and said["unit"] == "tasks" and said["total"] and said["done"]:
-            executor = _executors(below())[0]
+            executor = executors(below())[0]
             executor.kill()
             killed.append(executor.pid)
 
@@ -49,10 +50,14 @@ def run_and_kill_an_executor(driver: SparkDriver, job: Job, below: Callable[[], 
     return done
 
 
-def _executors(parents: list[int]) -> list[psutil.Process]:
+def executors(parents: list[int]) -> list[psutil.Process]:
+    """Those below these processes."""
     children = (child for pid in parents for child in psutil.Process(pid).children(recursive=True))
-    return [child for child in children if "java" in child.name() and _is_executor(child.cmdline())]
+    return [child for child in children if _is_executor(child)]
 
 
-def _is_executor(command: list[str]) -> bool:
-    return any(part.endswith("CoarseGrainedExecutorBackend") for part in command)
+def _is_executor(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        command = process.cmdline()
+        return "java" in process.name() and any(part.endswith("CoarseGrainedExecutorBackend") for part in command)
+    return False
