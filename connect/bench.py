@@ -44,6 +44,7 @@ class BenchContext(RunningSinkContext):
         self._offsets = offsets
         self.transaction = None
         self.errant: list[tuple[Record, Exception]] = []
+        self.skipped = 0
         self.progress_told: list[tuple[int, int | None]] = []
         self.parts_told: list[Sequence[Mapping[str, Any]]] = []
 
@@ -60,6 +61,9 @@ class BenchContext(RunningSinkContext):
 
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
+
+    def count_skipped(self, rows: int, *, dead_letters: int = 0) -> None:
+        self.skipped += rows
 
     @property
     def tolerates_errors(self) -> bool:

@@ -183,6 +183,12 @@ class SourceTaskContext(TaskContext, Protocol):
         """None unless the task has to end its transactions itself."""
         ...
 
+    def count_skipped(self, rows: int, *, dead_letters: int = 0) -> None:
+        """Count rows of the external system that the task leaves out, as those that ``errors.tolerance=all`` leaves out, and
+        how many of them it returns from ``poll`` for a dead letter topic.
+        """
+        ...
+
 
 class SourceJobTaskContext(TaskContext, Protocol):
     def create_topic(self, topic: str) -> int:

@@ -169,7 +169,7 @@ def _source(parts: TaskParts, made: ExitStack) -> tuple[Task[Any], Runner]:
     ends = SourceEnds(parts, worker, config, made)
     positions = ends.connected()
     known = [(entry["partition"], entry["offset"]) for entry in positions]
-    context = RunningSourceContext(**parts.context_arguments(worker), offsets=known)
+    context = RunningSourceContext(**parts.context_arguments(worker), offsets=known, count_skipped=policy.count_skipped)
     task: Any = parts.task_class(parts.task_config, context)
     in_flight = InFlight(worker.max_in_flight_bytes, parts.control.stopping)
     listens = parts.task_class.acknowledged is not SourceTask.acknowledged  # type: ignore[attr-defined]

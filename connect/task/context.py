@@ -96,9 +96,14 @@ class RunningSourceContext(RunningTaskContext):
     """A SourceTaskContext over the positions that were committed when the task started, and those since."""
 
     def __init__(
-        self, *args: Any, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (), **more: Any
+        self,
+        *args: Any,
+        offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (),
+        count_skipped: Callable[..., None] = lambda rows, dead_letters=0: None,
+        **more: Any,
     ) -> None:
         super().__init__(*args, **more)
+        self.count_skipped = count_skipped
         self._offsets = {canonical(partition): offset for partition, offset in offsets}
         self.transaction: TransactionContext | None = None
 

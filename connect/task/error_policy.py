@@ -61,7 +61,7 @@ class ErrorPolicy:
     ) -> None:
         self._config, self._connector, self._task, self._stopping = config, connector, task, stopping
         self._on_tolerated = on_tolerated
-        self.failures = self.skipped = self.retries = self.logged = self.errors = 0
+        self.failures = self.skipped = self.retries = self.logged = self.errors = self.dead_letters = 0
         self.last_error_ms = 0
 
     def guarded(
@@ -148,6 +148,13 @@ class ErrorPolicy:
         if self._on_tolerated is not None:
             self._on_tolerated(failure)
 
+    def count_skipped(self, rows: int, *, dead_letters: int = 0) -> None:
+        """Count rows that a source has left out and reported itself."""
+        self.failures += rows
+        self.skipped += rows
+        self.dead_letters += dead_letters
+        self.last_error_ms = time.time_ns() // 1_000_000
+
     def attributes(self) -> dict[str, float]:
         """``task-error-metrics`` by Kafka Connect's names; from any thread. The dead letter queue adds its own."""
         return {
@@ -156,7 +163,7 @@ class ErrorPolicy:
             "total-records-skipped": self.skipped,
             "total-retries": self.retries,
             "total-errors-logged": self.logged,
-            "deadletterqueue-produce-requests": 0,
+            "deadletterqueue-produce-requests": self.dead_letters,
             "deadletterqueue-produce-failures": 0,
             "last-error-timestamp": self.last_error_ms,
         }

@@ -383,6 +383,7 @@ class FolderSourceTask(SourceTask[FolderSourceConfig]):
         path = self._folder.path(file.name)
         for each in bad:
             logger.warning("row left out", file=path, line=each.line, row=each.row, error=each.error)
+        self.context.count_skipped(len(bad), dead_letters=len(bad) if self.config.dead_letters else 0)
         if self.config.dead_letters:
             letters = [
                 {"file": path, "line": each.line, "row": each.row, "error": each.error, "text": each.text}

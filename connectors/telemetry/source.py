@@ -75,6 +75,7 @@ class TelemetryTask(SourceTask[ConfigT], Generic[ConfigT]):
     def left_out(self, arrival: Arrival, data: bytes, error: str) -> Iterator[tuple[Record, int]]:
         """Counts and logs what is malformed; its dead letter if there is a topic for them."""
         self._receiver.counts.malformed += 1
+        self.context.count_skipped(1, dead_letters=1 if self.config.dead_letters else 0)
         text = data[:_SHOWN].decode(errors="backslashreplace")
         about = {"sender": arrival.sender, "listener": arrival.listener, "error": error}
         logger.warning("malformed message left out", **about, message=text[:200])

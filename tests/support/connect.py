@@ -30,6 +30,7 @@ class FakeContext:
         self.assignment: frozenset[TopicPartition] = frozenset()
         self.rewound: dict[TopicPartition, int] = {}
         self.errant: list[tuple[Record, Exception]] = []
+        self.skipped = 0
         self.commit_requested = False
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -62,6 +63,9 @@ class FakeContext:
 
     def report(self, record: Record, error: Exception) -> None:
         self.errant.append((record, error))
+
+    def count_skipped(self, rows: int, *, dead_letters: int = 0) -> None:
+        self.skipped += rows
 
     def rewind(self, positions: Mapping[TopicPartition, int]) -> None:
         self.rewound.update(positions)

@@ -126,6 +126,7 @@ def test_frames_of_tcp_and_what_is_malformed():
             "9999": "the length before it should be at most 64, followed by a space",
         }
         assert counts(running) == {"received": 8, "dropped": 0, "malformed": 4, "refused": 0}
+        assert running.context.skipped == 4
         assert {batch.topic for batch in batches} == {"telemetry", LETTERS}
 
 

@@ -89,6 +89,24 @@ def test_a_source_has_positions_and_no_lag(platform: RunningPlatform) -> None:
     assert told["tasks"][0]["counts"]["rows"] == 6 and told["tasks"][0]["counts"]["lag"] is None
 
 
+def test_the_rows_that_a_source_cannot_read_are_counted(platform: RunningPlatform, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id\n1\nx\n3\n")
+    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    platform.create(
+        "rows",
+        connector__class="FileSource",
+        input__path=tmp_path.as_uri(),
+        input__file__pattern="rows.csv",
+        topic="rows",
+        input__format="csv",
+        value__schema=json.dumps(schema),
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="bad-rows",
+    )
+    until(lambda: shown(platform, "show", "rows")["tasks"][0]["counts"]["rows"] == 3, "two rows and a dead letter")
+    assert shown(platform, "show", "rows")["dead_letters"] == {"topic": "bad-rows", "records": 1, "skipped": 1}
+
+
 def test_secrets_are_not_shown(platform: RunningPlatform, tmp_path: Path) -> None:
     told = shown(platform, "show", "tolerant")
     assert told["config"]["producer.override.ssl.key.password"] == "[hidden]"
