@@ -54,13 +54,13 @@ HOOKS = {
     "aiokafka.producer.message_accumulator:MessageAccumulator": (
         "_append_batch _batch_size _batches _cluster _compression_type _linger_time _pending_batches _txn_manager _waiter_future"
     ),
-    "aiokafka.producer.message_accumulator:MessageBatch": "_builder _ctime",
+    "aiokafka.producer.message_accumulator:MessageBatch": "_builder _ctime _drain_waiter",
     "aiokafka.producer.producer:AIOKafkaProducer": (
         "_message_accumulator _metadata _partitioner _sender _txn_manager"
     ),
     "aiokafka.producer.sender:SendProduceReqHandler": "_batches _client _to_reenqueue",
     "aiokafka.producer.sender:Sender": "_acks _fail_all _in_flight _message_accumulator _muted_partitions _request_timeout_ms _txn_manager",
-    "aiokafka.producer.transaction_manager:TransactionManager": "_pid_and_epoch _pid_waiter _sequence_numbers _txn_partitions",
+    "aiokafka.producer.transaction_manager:TransactionManager": "_pid_and_epoch _pid_waiter _sequence_numbers _transaction_waiter _txn_partitions",
     "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol": (
         "_start_asgi_task _unset_keepalive_if_required app_state connection_lost cycle flow loop on_body on_headers_complete "
         "on_message_begin on_message_complete on_response_complete pipeline scope shutdown transport"

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
@@ -73,11 +74,11 @@ class FinishedBatch(BatchBuilder):  # type: ignore[misc]
 
 
 class SequenceNumbers(TransactionManager):  # type: ignore[misc]
-    """aiokafka's state of producer id, sequences and transaction, with three fixes.
+    """aiokafka's state of producer id, sequences and transaction, with four fixes.
 
     Sequences wrap to 0 after 2^31 - 1, as in Kafka (aiokafka 0.14 wraps to -2^31). A permanently refused batch gives
     its sequences back; otherwise all later batches would be out of order. A producer id that the broker lost is
-    replaced.
+    replaced. A transaction's error that nobody waits for is no complaint of asyncio's.
     """
 
     def increment_sequence_number(self, tp: TopicPartition, increment: int) -> None:
@@ -86,6 +87,14 @@ class SequenceNumbers(TransactionManager):  # type: ignore[misc]
     def identity(self) -> tuple[int, int]:
         """The producer id and epoch that the sequence numbers belong to."""
         return self.producer_id, self.producer_epoch
+
+    def error_transaction(self, exc: BaseException) -> None:
+        super().error_transaction(exc)
+        self._transaction_waiter.exception()  # mark as retrieved: the next call raises it, if there is one
+
+    def fatal_error(self, exc: BaseException) -> None:
+        super().fatal_error(exc)
+        self._transaction_waiter.exception()
 
     def give_back(self, tp: TopicPartition, count: int) -> None:
         """Move a partition's next sequence number back by ``count``."""
@@ -118,6 +127,13 @@ class _Accumulator(MessageAccumulator):  # type: ignore[misc]
             if not self.windows.admits(tp, queue[0], pipelined=_finished(queue[0]))
         }
         return super().drain_by_nodes(ignore_nodes, closed.union(muted_partitions))
+
+    def fail_all(self, exception: BaseException) -> None:
+        """Fail every batch. Nobody may wait for the room that a queued one takes, which fails with it."""
+        super().fail_all(exception)
+        for batch in chain(self._pending_batches, *self._batches.values()):
+            if batch._drain_waiter.done():
+                batch._drain_waiter.exception()  # mark as retrieved
 
     def _pop_batch(self, tp: TopicPartition) -> MessageBatch:
         """Take the first batch of a queue to send it; assigns sequence numbers unless it has valid ones."""

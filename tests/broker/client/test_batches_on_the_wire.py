@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -228,3 +229,25 @@ async def test_a_second_producer_fences_the_first(transactional: ClientConfig, n
         with pytest.raises(ProducerFenced):
             await first.abort_transaction()
         await first.abort_transaction()  # the producer has come to its end, and the transaction is aborted
+
+
+async def test_batches_that_a_fenced_producer_has_queued_fail_without_a_word_from_asyncio(
+    transactional: ClientConfig, name: Callable[[], str]
+) -> None:
+    topics = [await fresh(transactional, name()) for _ in range(2)]
+    config = transactional.with_properties({"transactional.id": f"tx-{topics[0]}", "delivery.timeout.ms": "5000"})
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    async with BatchProducer(config) as first:
+        await first.begin_transaction()
+        await (await first.send_batch(topics[0], 0, numbered(0, 1)))
+        async with BatchProducer(config):
+            pass
+
+        async def send(topic: str) -> None:
+            with pytest.raises(ProducerFenced):
+                await (await first.send_batch(topic, 0, numbered(1, 1)))
+
+        await asyncio.gather(*(send(topic) for topic in topics * 3))
+    gc.collect()
+    assert complaints == []
