@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.api import (
@@ -34,18 +37,29 @@ from connectors.sql.write_dialects import write_dialect
 if TYPE_CHECKING:
     from connectors.jdbc.sink_offsets import StoredOffsets
     from connectors.jdbc.writers.writer import Writer
+    from connectors.sql.urls import Database
 
 __all__ = ["DebeziumSinkConnector", "JdbcSinkConnector", "JdbcSinkTask", "MySqlSinkConnector"]
 
 logger = get_logger(__name__)
 
 
-def _connected(config: SinkConfig) -> Writer:
+def _connected(config: SinkConfig, database: Database | None = None) -> Writer:
+    """The writer of a configuration, or of another database."""
     from connectors.jdbc.writers import open_writer
 
-    settings, database = config.settings, config.database
+    settings, database = config.settings, database or config.database
     dialect = write_dialect(database.kind, quoting=settings.quoting, hold_lock=settings.hold_lock)
     return open_writer(database, dialect, timezone=settings.timezone, batch_rows=settings.batch_size)
+
+
+def _without_new_file(database: Database) -> Database:
+    """A database to look at that a look does not create: an empty one in memory for a file that could be created."""
+    if database.kind not in ("sqlite", "duckdb") or database.name == ":memory:":
+        return database
+    file = Path(database.name)
+    can_be_created = not file.exists() and os.access(file.parent, os.W_OK)
+    return replace(database, name=":memory:") if can_be_created else database
 
 
 _LINGER_S: Final = 0.2
@@ -230,7 +244,7 @@ class _SinkConnector(SinkConnector[Any]):
     def check(cls, config: SinkConfig) -> Iterable[Problem]:
         """Connect once, so that a wrong password or database name is reported before a task fails."""
         try:
-            with closing(_connected(config)) as writer:
+            with closing(_connected(config, _without_new_file(config.database))) as writer:
                 yield from cls._table_problems(config, writer)
                 return
         except TidegateError as error:

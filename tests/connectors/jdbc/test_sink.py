@@ -304,6 +304,19 @@ def test_a_table_that_is_missing_and_not_made_is_told_before(database: SinkDatab
     assert told(JdbcSinkConnector, table_name_format="there") == []
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_check_makes_no_file(kind: str, tmp_path: Path) -> None:
+    def told(name: str, **more: str) -> list[str]:
+        keys = {"name": "n", "connector.class": "JdbcSink", "topics": "t"}
+        keys |= {"connection.url": f"jdbc:{kind}:{tmp_path / name}", **more}
+        return [problem.message for problem in JdbcSinkConnector.check(parse(JdbcSinkConnector.config_class, keys))]
+
+    assert told("new.db", **{"auto.create": "true"}) == []
+    assert f"no table t in {kind}:{tmp_path}/new.db" in told("new.db")[0]
+    assert told("nowhere/new.db", **{"auto.create": "true"}) != []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_preview_shows_statements_and_changes_nothing(database: SinkDatabase) -> None:
     shown = list(database.bench(**UPSERT).unstarted().preview([batch(0, [row(1), row(2)])]))
     assert shown[0].startswith("CREATE TABLE") and "2 rows" in shown[1]
