@@ -208,11 +208,16 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, grouped: 
 
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, name in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+        values = [row[number] for row in rows if row[number] is not None]
+        numeric = bool(values) and all(_is_number(value) for value in values)
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value, "," if grouped else "") for value in row))
     return table
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) or getattr(value, "justify", None) == "right"
 
 
 def _cell(value: Any, separator: str) -> str | Text:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.platform import RunningPlatform, running_platform, tidegate, until
+from tidegate.cli.options import table_of
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DATAGEN = "io.confluent.kafka.connect.datagen.DatagenConnector"
@@ -182,3 +183,20 @@ class _Worker(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def test_a_column_of_numbers_stays_aligned_where_some_are_missing_or_coloured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    rows = [["a", 1, None], ["bb", 12345, Text("7", style="yellow", justify="right")], ["c", None, None]]
+    Console(width=80).print(table_of(["c", "rows", "skipped"], rows))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "c     rows  skipped",
+        "a        1        -",
+        "bb  12,345        7",
+        "c        -        -",
+    ]
