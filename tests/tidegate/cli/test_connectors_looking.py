@@ -247,7 +247,15 @@ def test_an_unfinished_snapshot_is_told_with_its_tables() -> None:
 def test_a_sink_whose_topic_does_not_exist_says_so_and_does_not_create_it(platform: RunningPlatform) -> None:
     until(lambda: shown(platform, "status", "strict")["tasks"][0]["counts"]["missing_topics"], "the missing topic")
     said = tidegate("connectors", "status", "strict", "--data", platform.data).stderr
-    assert "waits for topics that do not exist: none-yet" in said
+    assert "strict waits for topics that do not exist: none-yet" in said
+    assert (
+        "strict waits for topics that do not exist: none-yet"
+        in tidegate("connectors", "list", "--data", platform.data).stderr
+    )
+    file = platform.data / "strict.json"
+    file.write_text(json.dumps({"name": "strict", "config": shown(platform, "show", "strict")["config"]}))
+    applied = tidegate("connectors", "apply", file, "--wait", "--data", platform.data)
+    assert "strict waits for topics that do not exist: none-yet" in applied.stderr
     assert "waits for topics" not in tidegate("connectors", "status", "tolerant", "--data", platform.data).stderr
     log = platform.data / "logs" / "connect.log"
     until(lambda: "the sink waits for topics that do not exist" in log.read_text(), "a line in the log")

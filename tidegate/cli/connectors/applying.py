@@ -24,6 +24,7 @@ from tidegate.cli.connectors.files import (
     write_connector,
 )
 from tidegate.cli.connectors.group import connectors
+from tidegate.cli.connectors.looking import tell_missing_topics_of
 from tidegate.cli.connectors.reach import connect_options, connector_argument, rest_of
 from tidegate.cli.options import json_option, print_json, print_table
 from tidegate.clients.rest import NotThere, Rest
@@ -113,6 +114,7 @@ def apply(
             record.write()
     if wait:
         _wait_until_running(rest, read, stale, quiet=as_json)
+        tell_missing_topics_of(rest, read)
     if as_json:
         print_json(done)
     elif not read and not gone:

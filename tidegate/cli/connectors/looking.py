@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from tidegate.kit.config import nearest_name
 from tidegate.kit.errors import TidegateError
 from tidegate.kit.texts import counted
 
-__all__ = ["status_with_counts"]
+__all__ = ["status_with_counts", "tell_missing_topics_of"]
 
 _IMPORTANCES: Final = ("HIGH", "MEDIUM", "LOW")
 
@@ -47,6 +47,23 @@ def status_with_counts(status: Mapping[str, Any], counted: Mapping[str, Any]) ->
     }
 
 
+def _listed(rest: Rest) -> dict[str, Any]:
+    """All connectors by name, each with its ``status`` with counts."""
+    answer: dict[str, Any] = rest.call("GET", "/connectors", expand="status")
+    statuses = [entry["status"] for entry in answer.values()]
+    counted = statistics_of(rest, workers_in(statuses), echo_error) if statuses else {}
+    for entry in answer.values():
+        entry["status"] = status_with_counts(entry["status"], counted)
+    return answer
+
+
+def tell_missing_topics_of(rest: Rest, names: Container[str]) -> None:
+    """A line for each of the connectors that waits for topics."""
+    for name, entry in sorted(_listed(rest).items()):
+        if name in names:
+            _tell_missing_topics(name, entry["status"]["tasks"])
+
+
 @connectors.command("list")
 @connect_options
 @json_option
@@ -55,12 +72,7 @@ def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
 
     Example: tidegate connectors list
     """
-    rest = rest_of(data, connect)
-    answer = rest.call("GET", "/connectors", expand="status")
-    statuses = [entry["status"] for entry in answer.values()]
-    counted = statistics_of(rest, workers_in(statuses), echo_error) if statuses else {}
-    for entry in answer.values():
-        entry["status"] = status_with_counts(entry["status"], counted)
+    answer = _listed(rest_of(data, connect))
     if as_json:
         print_json(answer)
         return
@@ -71,6 +83,8 @@ def list_connectors(data: Path, connect: str | None, as_json: bool) -> None:
         summary = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
         rows.append([name, status["type"], status["connector"]["state"], summary, *_lost(status["tasks"])])
     print_table(["connector", "type", "state", "tasks", "skipped", "dead letters"], rows)
+    for name, entry in sorted(answer.items()):
+        _tell_missing_topics(name, entry["status"]["tasks"])
 
 
 def _lost(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -113,15 +127,16 @@ def status(name: str, data: Path, connect: str | None, as_json: bool) -> None:
     for part in (answer["connector"], *answer["tasks"]):
         if part.get("trace"):
             click.echo(f"\n{part['trace'].strip()}")
-    _tell_missing_topics(answer["tasks"])
+    _tell_missing_topics(name, answer["tasks"])
     _tell_losses(rest, name, answer)
 
 
-def _tell_missing_topics(tasks: Iterable[Mapping[str, Any]]) -> None:
+def _tell_missing_topics(name: str, tasks: Iterable[Mapping[str, Any]]) -> None:
     """A line if a sink waits for topics: nothing else would show that a name is wrong."""
     if missing := _totals(tasks)["missing_topics"]:
+        topics = ", ".join(missing)
         click.echo(
-            f"\nwaits for topics that do not exist: {', '.join(missing)} (`tidegate topics list` lists all)", err=True
+            f"\n{name} waits for topics that do not exist: {topics} (`tidegate topics list` lists all)", err=True
         )
 
 
@@ -172,7 +187,7 @@ def show(name: str, data: Path, connect: str | None, as_json: bool) -> None:
         shown = [[compact(o["partition"]), compact(o["offset"]), o["lag"]] for o in told["offsets"]]
         click.echo("\npositions")
         print_table(["partition", "committed offset", "lag"], shown)
-    _tell_missing_topics(told["tasks"])
+    _tell_missing_topics(name, told["tasks"])
     if told["topics"]:
         click.echo(f"\ntopics: {', '.join(told['topics'])}")
     letters = told["dead_letters"]
