@@ -45,6 +45,13 @@ _ROWS: Final = frozenset(
 """Error codes of MariaDB and MySQL that concern a value or a constraint."""
 
 
+_SERVER_PATIENCE: Final = (
+    "SET SESSION idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, 60, @@idle_transaction_timeout)"
+)
+"""MariaDB ends a session that does nothing for a minute in the middle of a transaction, such as one whose machine is gone, and
+with it the locks that the task's successor waits for. MySQL has no such setting. What is set on the server stays."""
+
+
 class MySqlWriter(Writer):
     def __init__(self, database: Database, dialect: WriteDialect, timezone: str, batch_rows: int) -> None:
         self._batch_rows = max(batch_rows, 1)
@@ -54,6 +61,8 @@ class MySqlWriter(Writer):
         self._connection = connect_mysql(self.database, autocommit=False)
         with self._connection.cursor() as cursor:  # a value that does not fit is an error instead of being truncated
             cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
+            if "MariaDB" in self._connection.get_server_info():
+                cursor.execute(_SERVER_PATIENCE)
 
     def run(self, sql: str) -> int:
         with self.errors("writing to"), self._connection.cursor() as cursor:

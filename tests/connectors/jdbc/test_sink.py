@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect.api import ConnectError, Record, RecordBatch, RetriableConnectError, Schema, SchemaType, TopicPartition
-from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector, JdbcSinkTask
+from connectors.jdbc.sink import DebeziumSinkConnector, JdbcSinkConnector, JdbcSinkTask, _connected
 from tests.connectors.jdbc.sink_databases import (
     KEY,
     PLACE,
@@ -302,6 +302,31 @@ def test_a_table_that_is_missing_and_not_made_is_told_before(database: SinkDatab
     assert problem[0] == "schema.evolution" and "schema.evolution=basic" in problem[1]
     assert told(JdbcSinkConnector, auto_create="true") == told(JdbcSinkConnector, transforms="renamed") == []
     assert told(JdbcSinkConnector, table_name_format="there") == []
+
+
+@pytest.mark.servers
+def test_mariadb_ends_a_transaction_whose_sink_is_gone(mariadb_server: Any) -> None:
+
+    database = MariaDbDatabase(mariadb_server)
+    config = parse(JdbcSinkConnector.config_class, database.properties())
+    database.run("CREATE TABLE t (id int PRIMARY KEY, n int)")
+    database.run("INSERT INTO t VALUES (1, 0)")
+    database.run("COMMIT")
+    try:
+        with closing(_connected(config)) as writer:
+            assert writer.ask("SELECT @@idle_transaction_timeout") == [(60,)]
+        database.run("SET GLOBAL idle_transaction_timeout = 1")
+        with closing(_connected(config)) as gone, closing(_connected(config)) as successor:
+            assert gone.ask("SELECT @@idle_transaction_timeout") == [(1,)], "what the server says stays"
+            gone.run("UPDATE t SET n = 1")
+            successor.run("UPDATE t SET n = 2")
+            successor.commit()
+            with pytest.raises(RetriableConnectError):
+                gone.commit()
+        assert database.ask("SELECT n FROM t") == [(2,)]
+    finally:
+        database.run("SET GLOBAL idle_transaction_timeout = 0")
+        database.close()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
