@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from aiokafka.producer.transaction_manager import TransactionState
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka.structs import TopicPartition as LibraryPartition
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["BatchProducer", "Transaction"]
+
+
+_CAN_BE_ABORTED: Final = (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR)
 
 
 class BatchProducer:
@@ -265,10 +270,15 @@ class BatchProducer:
         return TransactionalProducer(sequences.transactional_id, sequences.producer_id, sequences.producer_epoch)
 
     async def abort_transaction(self) -> None:
-        """After an error that ends this producer, such as ProducerFenced, nothing is done: its transaction is the coordinator's."""
+        """After an error that ends this producer, such as ProducerFenced, nothing is done: its transaction is the coordinator's.
+
+        Raises IllegalUse where no transaction is open, or it is being committed.
+        """
         sequences = self._running._txn_manager
         if sequences is not None and sequences.is_fatal_error():
             return
+        if sequences is not None and sequences.state not in _CAN_BE_ABORTED:
+            raise IllegalUse("there is no open transaction to abort")
         with translating("aborting a transaction"):
             await self._running.abort_transaction()
 
@@ -298,5 +308,6 @@ class Transaction:
         try:
             await self._producer.commit_transaction()
         except TidegateError:
-            await self._producer.abort_transaction()
+            with suppress(IllegalUse):  # it is being committed: the coordinator knows its outcome
+                await self._producer.abort_transaction()
             raise

@@ -83,6 +83,10 @@ def test_where_it_has_moved_away_it_ends_and_leaves_the_word_to_its_successor() 
     assert states_of(moved) == ["FAILED"]  # as in Kafka Connect
 
 
+def test_one_that_is_told_to_stop_while_it_starts_has_not_failed() -> None:
+    assert states_of(RemoteError("task 0 of c is not to run any more", 404)) == ["STOPPED"]
+
+
 @pytest.mark.parametrize("error", [ConnectError("no"), RemoteError("no", 500)])
 def test_another_failure_stays(error: Exception) -> None:
     assert states_of(fenced(), error) == ["RESTARTING", "FAILED"]

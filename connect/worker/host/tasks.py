@@ -185,8 +185,8 @@ class HostedTask:
                 self._tell("STOPPED")
                 return
             except BaseException as error:  # noqa: BLE001 - whatever plugins raise, the task has failed and says why
-                if fenced and isinstance(error, RemoteError) and error.http_status == HTTPStatus.CONFLICT:
-                    logger.info("the task is another worker's now", error=str(error))
+                if _is_withdrawn(error, fenced=fenced):
+                    logger.info("the task is not to run here any more", error=str(error))
                     self._tell("STOPPED")
                     return
                 fenced = was_fenced(error)
@@ -311,3 +311,13 @@ class HostedTask:
 
     def _event(self, name: str, **values: Any) -> None:
         self._link.event(name, connector=self._setup.connector, task=self._setup.task, **values)
+
+
+def _is_withdrawn(error: BaseException, *, fenced: bool) -> bool:
+    """Whether the worker said at the start of an exactly-once source that it is not to run: it was told to stop meanwhile
+    (NotFound), or, of one that was fenced, that another worker has it (Conflict). A Conflict at the first start is a failure,
+    as in Kafka Connect.
+    """
+    return isinstance(error, RemoteError) and (
+        error.http_status == HTTPStatus.NOT_FOUND or (fenced and error.http_status == HTTPStatus.CONFLICT)
+    )

@@ -216,6 +216,18 @@ async def test_an_open_transaction_is_not_read(transactional: ClientConfig, name
         assert [record.value for part in fetched for record in part.records()] == [b"0", b"1", b"2"]
 
 
+async def test_only_what_is_open_is_aborted(transactional: ClientConfig, name: Callable[[], str]) -> None:
+    topic = await fresh(transactional, name())
+    async with BatchProducer(transactional.with_properties({"transactional.id": f"tx-{topic}"})) as producer:
+        with pytest.raises(IllegalUse, match="no open transaction"):
+            await producer.abort_transaction()
+        await producer.begin_transaction()
+        await (await producer.send_batch(topic, 0, numbered(0, 1)))
+        await producer.commit_transaction()
+        with pytest.raises(IllegalUse, match="no open transaction"):
+            await producer.abort_transaction()
+
+
 async def test_a_second_producer_fences_the_first(transactional: ClientConfig, name: Callable[[], str]) -> None:
     topic = await fresh(transactional, name())
     config = transactional.with_properties({"transactional.id": f"tx-{topic}", "delivery.timeout.ms": "5000"})
