@@ -37,6 +37,8 @@ _LONGEST_PAUSE_S: Final = 5.0
 _LAST_CALL_S: Final = 2.0
 """How long a call may go on once the task was told to stop, within the time that the task has for that. What is not
 committed then is done again by whoever runs the task next."""
+_NEXT_LAST_CALL_S: Final = 0.5
+"""The same once a call has gone on for that long: the cluster is away or slow, and what comes after is to leave the group in time."""
 
 _FOR_EVER_MS: Final = str(2**31 - 1)
 _SECURITY: Final = ("sasl.", "ssl.", "security.")
@@ -48,7 +50,11 @@ class ClientLoop:
     order to stop for long, whatever the cluster does."""
 
     def __init__(self, control: TaskControl) -> None:
-        self._control = control
+        self._control, self._gave_up = control, False
+
+    def last_wait_s(self) -> float:
+        """How long a call may go on once the task was told to stop."""
+        return self._control.time_left_s(_NEXT_LAST_CALL_S if self._gave_up else _LAST_CALL_S)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start it; from any thread but the loop's own."""
@@ -71,9 +77,10 @@ class ClientLoop:
                     return future.result()
             now = time.monotonic()
             if self._control.stopping.is_set() and not stopping:
-                stopping, deadline = True, min(deadline, now + self._control.time_left_s(_LAST_CALL_S))
+                stopping, deadline = True, min(deadline, now + self.last_wait_s())
             if now >= deadline or (stopping and self._control.cancelled):
                 future.cancel()
+                self._gave_up = self._gave_up or stopping
                 within = "before the task had to stop" if stopping else f"within {within_s:g} s"
                 raise RetriableError(f"the log did not answer {within}")
 

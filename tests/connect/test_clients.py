@@ -71,6 +71,21 @@ def test_a_call_that_gets_no_answer_is_given_up_after_the_word_to_stop(control, 
     assert time.monotonic() - began < 60
 
 
+def test_the_calls_after_one_that_got_no_answer_have_less_time(control, monkeypatch):
+    monkeypatch.setattr(clients, "_LAST_CALL_S", 0.05)
+    monkeypatch.setattr(clients, "_NEXT_LAST_CALL_S", 0.02)
+    monkeypatch.setattr(clients, "_LOOK_S", 0.01)
+    loop = ClientLoop(control)
+    with pytest.raises(RetriableError, match=r"within 0\.02 s"):
+        loop.wait(Future(), within_s=0.02)  # which says nothing of the cluster
+    assert loop.last_wait_s() == 0.05
+    control.stop()
+    for _ in range(2):
+        with pytest.raises(RetriableError, match="before the task had to stop"):
+            loop.run(asyncio.sleep(3600))
+        assert loop.last_wait_s() == 0.02
+
+
 def test_a_call_that_gets_no_answer_is_given_up_at_the_end_of_the_time_to_stop(control, monkeypatch):
     monkeypatch.setattr(clients, "_LAST_CALL_S", 3600)
     monkeypatch.setattr(clients, "_LOOK_S", 0.01)

@@ -22,7 +22,8 @@ __all__ = ["KafkaSinkConsumer"]
 
 logger = get_logger(__name__)
 
-_LEAVE_S: Final = 2.0
+_SHORTEST_LEAVE_S: Final = 0.5
+"""Leaving the group is worth this in any case: without, it waits for the member's session to expire."""
 _REMOVAL_S: Final = 5.0
 
 
@@ -103,7 +104,7 @@ class KafkaSinkConsumer:
         self._listener.confirm()
         stopping = self._loop.submit(self._consumer.stop())
         stopping.add_done_callback(lambda _: self.events.put(("stopped", None, None)))
-        deadline = time.monotonic() + _LEAVE_S
+        deadline = time.monotonic() + max(self._loop.last_wait_s(), _SHORTEST_LEAVE_S)
         while not stopping.done():
             try:
                 _, _, done = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
