@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -149,3 +151,52 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
                 assert again.returncode and "the target can't take the records" in again.stderr
     finally:
         kafka.stop()
+
+
+def test_sinks_that_keep_offsets_go_on_behind_what_they_have_or_hold_the_move_up(tmp_path: Path) -> None:
+    """A log that has lost its oldest records is numbered anew: the sink's table would name offsets that are other records."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    fields = [{"field": "id", "type": "int64", "optional": False}]
+    schema = {"type": "struct", "optional": False, "fields": fields}
+
+    def produce(platform: RunningPlatform, first: int, end: int) -> None:
+        with BatchProducer(ClientConfig(platform.bootstrap_servers)) as producer:
+            for n in range(first, end):
+                value = json.dumps({"schema": schema, "payload": {"id": n}}).encode()
+                producer.enqueue("sales", None, value, partition=0, timestamp_ms=n + 1)
+            producer.flush()
+
+    def rows() -> list[int]:
+        with contextlib.closing(sqlite3.connect(tmp_path / "out.db")) as database, contextlib.suppress(sqlite3.Error):
+            return [int(row[0]) for row in database.execute("SELECT id FROM sales ORDER BY id")]
+        return []
+
+    reading = {
+        "topics": "sales",
+        "value__converter": "org.apache.kafka.connect.json.JsonConverter",
+        "consumer__override__auto__offset__reset": "earliest",
+    }
+    with running_platform(tmp_path / "first") as first, running_platform(tmp_path / "second") as second:
+        with Admin(ClientConfig(first.bootstrap_servers)) as admin:
+            admin.create_topics([NewTopic("sales", 1)])
+            produce(first, 0, 10)
+            url = f"jdbc:sqlite:{tmp_path / 'out.db'}"
+            keeps = {"auto__create": "true", "tidegate__offsets__table": "sink_offsets"}
+            first.create("table", connector__class="JdbcSink", connection__url=url, **keeps, **reading)
+            files = {"store__url": (tmp_path / "files").as_uri(), "format__class": "JsonFormat", "flush__size": 5}
+            first.create("files", connector__class="LocalSink", **files, **reading)
+            until(lambda: rows() == list(range(10)), "the rows")
+            for group in ("connect-table", "connect-files"):
+                until(lambda group=group: 10 in admin.group_offsets(group).values(), f"the position of {group}")
+            admin.delete_records({TopicPartition("sales", 0): 5})
+
+        done = tidegate("move", "--data", first.data, "--to", second.data, "--execute", "--cut-over", check=False)
+        assert (
+            done.returncode == 1 and "connectors files: its files have offsets of sales in their names" in done.stderr
+        )
+        tidegate("connectors", "delete", "files", "--data", first.data)
+        moved(first, second, "--execute", "--cut-over")
+        produce(second, 10, 12)
+        until(lambda: rows() == list(range(12)), "all rows, each once")
+        assert state(second, "table") == "RUNNING"

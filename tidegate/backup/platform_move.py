@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tidegate.backup.manifest import points, read_point
 from tidegate.backup.platform_backup import take
-from tidegate.backup.platform_restore import PlatformRestore
+from tidegate.backup.platform_restore import PlatformRestore, start_connector
 from tidegate.backup.taking import continue_point
 from tidegate.clients.worker import path_of, states_of
 from tidegate.kit.errors import TidegateError, UsageError
@@ -103,9 +103,10 @@ class PlatformMove:
             told = self._told(point, last, cut_over=True)
             if told["problems"]:
                 return told
-            self._store.write_json(_STARTING, {"connectors": names, "told": told})
+            starting = {"connectors": names, "sink_offsets": restoring.sink_offsets, "told": told}
+            self._store.write_json(_STARTING, starting)
             stopped.clear()
-        return self._start({"connectors": names, "told": told})
+        return self._start(starting)
 
     def _quiet_point(self) -> Point:
         """Copy until a round finds nothing new. Raises TidegateError that names the topics to which records still come."""
@@ -126,7 +127,7 @@ class PlatformMove:
         with self._target() as target:
             for name in noted["connectors"]:
                 assert target.worker is not None
-                target.worker.call("PUT", path_of(name, "/resume"))
+                start_connector(target.worker, name, noted["sink_offsets"].get(name))
         return told | {
             "changes": [*told["changes"], *([f"connectors {name}", "start"] for name in noted["connectors"])]
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.backup.restoring import (
     check_target,
@@ -25,9 +25,25 @@ if TYPE_CHECKING:
     from tidegate.backup.restoring import Restored
     from tidegate.backup.services import ProgressOf, Services
     from tidegate.backup.store import BackupStore
+    from tidegate.clients.rest import Rest
     from tidegate.configuration.parts import Document, Part
 
-__all__ = ["PlatformRestore"]
+__all__ = ["PlatformRestore", "start_connector"]
+
+_FILES_BY_OFFSET: Final = frozenset(
+    [
+        "AzureBlobStorageSink",
+        "CloudS3Sink",
+        "GcsSink",
+        "Hdfs3Sink",
+        "HdfsSink",
+        "LocalSink",
+        "S3Sink",
+        "S3_SINK",
+        "SftpSink",
+    ]
+)
+"""Sinks whose files are named by the offsets of their records, by class without package and ``Connector``."""
 
 
 class PlatformRestore:
@@ -58,6 +74,9 @@ class PlatformRestore:
         """Files whose records are not in the target."""
         self._bound: set[str] = set()
         """Connectors that can't go on in the target."""
+        self.sink_offsets: dict[str, list[dict[str, Any]]] = {}
+        """The new offsets of sinks whose records have got others, as the REST API takes them. A sink that keeps its offsets in
+        its target gets them there, right before it starts."""
 
     def check(self, *, resume: bool) -> None:
         """Raises UsageError where the topics of the target can't take the backup."""
@@ -98,6 +117,7 @@ class PlatformRestore:
             if not self._goes_on and not (self._replaces and self._problems):
                 settle_topics(admin, later)
             offsets = self._groups(admin, where, groups)
+            self._find_sink_offsets(offsets)
         for part in parts:
             if part not in before:
                 self._configure(part, execute=execute)
@@ -160,9 +180,25 @@ class PlatformRestore:
             return
         left_alone = set() if self._replaces else states_of(rest).keys()
         for name, document in documents.items():
-            if name not in left_alone and (reason := _bound_reason(document["config"], self._point)):
+            if name not in left_alone and (reason := _bound_reason(name, document["config"], self._point)):
                 self._bound.add(name)
                 self._problems.append(f"connectors {name}: {reason}")
+
+    def _find_sink_offsets(self, groups: Mapping[str, Mapping[str, int]]) -> None:
+        for name, document in self._point.configuration.get("connectors", {}).items():
+            offsets = groups.get(_group_of(name, document["config"]), {})
+            partitions = [partition.rpartition("-") for partition in offsets]
+            if any(
+                topic in self._point.topics and not _keeps_offsets(self._point.topics[topic])
+                for topic, _, _ in partitions
+            ):
+                self.sink_offsets[name] = [
+                    {
+                        "partition": {"kafka_topic": topic, "kafka_partition": int(number)},
+                        "offset": {"kafka_offset": offset},
+                    }
+                    for (topic, _, number), offset in zip(partitions, offsets.values(), strict=True)
+                ]
 
     def _connectors(self, *, starts: bool, execute: bool) -> None:
         rest, documents = self._services.worker, self._point.configuration.get("connectors", {})
@@ -196,32 +232,49 @@ class PlatformRestore:
                 if offsets := self._point.connector_offsets.get(name):
                     change_offsets(rest, name, offsets)
                 if ending == "RUNNING":
-                    rest.call("PUT", path_of(name, "/resume"))
+                    start_connector(rest, name, self.sink_offsets.get(name))
             except TidegateError as error:
                 self._problems.append(f"connectors {name}: {error}")
 
 
-def _bound_reason(config: Mapping[str, Any], point: Point) -> str:
-    """Why a connector of Spark can't go on in another cluster: it keeps offsets, or addresses, where no worker sees them. Empty
-    for one that can.
+def start_connector(rest: Rest, name: str, sink_offsets: Sequence[Mapping[str, Any]] | None) -> None:
+    """Start a stopped connector that was restored, at its new offsets if it is a sink whose records have got others."""
+    if sink_offsets:
+        change_offsets(rest, name, sink_offsets)
+    rest.call("PUT", path_of(name, "/resume"))
+
+
+def _bound_reason(name: str, config: Mapping[str, Any], point: Point) -> str:
+    """Why a connector can't go on in another cluster: it keeps offsets, or addresses, where no worker sees them. Empty for one
+    that can.
     """
     if "spark.pipeline.spec" in config:
         return (
             "its project names the brokers itself, and keeps offsets. Delete it here, and create it there once the project's "
             "options name the new platform"
         )
-    if not config.get("spark.checkpoint.path"):
-        return ""
     topics = (
-        [name.strip() for name in str(config.get("topics", "")).split(",")] if config.get("topics") else point.topics
+        [topic.strip() for topic in str(config.get("topics", "")).split(",")] if config.get("topics") else point.topics
     )
-    renumbered = [name for name in topics if name in point.topics and not _keeps_offsets(point.topics[name])]
-    if not renumbered:
-        return ""
-    return (
-        f"its spark.checkpoint.path has offsets of {', '.join(renumbered)}, whose records get other offsets. Delete it here, "
-        "and create it there with a new spark.checkpoint.path"
-    )
+    renumbered = [topic for topic in topics if topic in point.topics and not _keeps_offsets(point.topics[topic])]
+    if config.get("spark.checkpoint.path") and renumbered:
+        return (
+            f"its spark.checkpoint.path has offsets of {', '.join(renumbered)}, whose records get other offsets. Delete it here, "
+            "and create it there with a new spark.checkpoint.path"
+        )
+    written = {position["topic"] for position in point.groups.get(_group_of(name, config), ())}
+    class_name = str(config.get("connector.class", "")).rpartition(".")[2].removesuffix("Connector")
+    if class_name in _FILES_BY_OFFSET and (renamed := [topic for topic in renumbered if topic in written]):
+        return (
+            f"its files have offsets of {', '.join(renamed)} in their names, whose records get other offsets: new files would "
+            "replace older ones. Delete it here, and create it there with another folder, such as another topics.dir"
+        )
+    return ""
+
+
+def _group_of(name: str, config: Mapping[str, Any]) -> str:
+    """The consumer group of a sink."""
+    return str(config.get("consumer.override.group.id") or f"connect-{name}")
 
 
 def _keeps_offsets(topic: Topic) -> bool:

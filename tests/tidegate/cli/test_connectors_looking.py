@@ -105,6 +105,7 @@ def test_the_rows_that_a_source_cannot_read_are_counted(platform: RunningPlatfor
     )
     until(lambda: shown(platform, "show", "rows")["tasks"][0]["counts"]["rows"] == 3, "two rows and a dead letter")
     assert shown(platform, "show", "rows")["dead_letters"] == {"topic": "bad-rows", "records": 1, "skipped": 1}
+    tidegate("connectors", "delete", "rows", "--data", platform.data)
 
 
 def test_secrets_are_not_shown(platform: RunningPlatform, tmp_path: Path) -> None:
