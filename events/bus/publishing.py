@@ -17,6 +17,7 @@ from events.bus.bus import EventBus, Outgoing
 from events.bus.outcomes import Outcome, Published, Refused, RolledBack
 from events.bus.published_ids import PublishedId, PublishedIds
 from events.errors import (
+    BadEvent,
     BusUnavailable,
     EventsError,
     EventTooLarge,
@@ -81,6 +82,8 @@ class _Ready:
     outgoing: Outgoing
     once: bool
     digest: bytes = b""
+    body: Mapping[str, Any] | None = None
+    """The JSON object of an event with an Idempotency-Key."""
 
     def is_another(self, digest: bytes) -> bool:
         """Whether a different event is known to have been sent under the id before."""
@@ -201,7 +204,7 @@ class Publisher:
                 else:
                     known = (await self._find(event.topic, [key[1]])).get(key[1])
                 if known is not None:
-                    if event.is_another(known.digest):
+                    if await self._is_another(event, known):
                         raise IdempotencyKeyReused
                     return known.replay_id
                 if key in self._under_way:
@@ -238,7 +241,8 @@ class Publisher:
         payload = schema.encode_json(event.body, created_ms=self._clock_ms(), created_by=user.id)
         self._check_size(payload)
         id_ = event.id or _new_uuid()
-        return _Ready(schema.definition.name, Outgoing(id_, schema.id, payload), bool(event.id), event.digest)
+        outgoing, body = Outgoing(id_, schema.id, payload), event.body if event.is_keyed else None
+        return _Ready(schema.definition.name, outgoing, bool(event.id), event.digest, body)
 
     async def _schema_of(self, topic: str, schema_id: str) -> EventSchema:
         if not schema_id.strip():
@@ -308,12 +312,35 @@ class Publisher:
                 answer: int | TidegateError = next(unnamed)
             else:
                 first = known[id_] if id_ in known else waiting[id_]
-                if event.is_another(first.digest):
+                if isinstance(first, PublishedId):
+                    another = await self._is_another(event, first)
+                    answer = IdempotencyKeyReused() if another else first.replay_id
+                elif event.is_another(first.digest):
                     answer = IdempotencyKeyReused()
                 else:
-                    answer = first.replay_id if isinstance(first, PublishedId) else await asyncio.shield(first.outcome)
+                    answer = await asyncio.shield(first.outcome)
             outcomes.append(Published(id_, answer) if isinstance(answer, int) else Refused(answer))
         return outcomes
+
+    async def _is_another(self, event: _Ready, known: PublishedId) -> bool:
+        """Whether an event that is in the log under the id is a different one.
+
+        If another server published it, or the index of ids was made anew, only the log can tell: the body is encoded as it
+        was then, and compared. Raises BusUnavailable.
+        """
+        if known.digest or event.body is None:
+            return event.is_another(known.digest)
+        found, _ = await self._bus.read(event.topic, known.replay_id)
+        stored = next((each for each in found if each.replay_id == known.replay_id), None)
+        if stored is None:  # retention has deleted it
+            return False
+        schema = await self._catalog.schema(stored.schema_id)
+        values = schema.decode(stored.payload)
+        try:
+            again = schema.encode_json(event.body, created_ms=values["CreatedDate"], created_by=values["CreatedById"])
+        except BadEvent:  # its schema of then has no such event
+            return True
+        return again != stored.payload
 
     async def _find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
         return await self._ids.find(topic, ids, timeout_s=self._timeout_s)

@@ -354,6 +354,32 @@ async def test_a_key_with_another_body_is_refused(service: Service, all_or_none:
     assert service.stored.count("u") == 1
 
 
+@pytest.mark.parametrize("all_or_none", [False, True])
+async def test_a_key_with_another_body_is_refused_where_only_the_log_has_the_first(
+    service: Service, all_or_none: bool, tmp_path: Path
+) -> None:
+    def event(**fields: object) -> JsonEvent:
+        return JsonEvent(TOPIC, {**BODY, **fields}, "t", is_keyed=True)
+
+    async def publish(at: Service, sent: JsonEvent) -> object:
+        try:
+            (answer,) = await at.publisher.publish_json([sent], user=USER, all_or_none=all_or_none)
+        except IdempotencyKeyReused as error:
+            return Refused(error)
+        return answer
+
+    other = Service(tmp_path / "other")
+    other.log = service.log
+    other.start()
+    assert await publish(service, event(Note__c="x", Amount__c=1)) == Published("t", 0)
+    other.now = service.now + 5000  # the event is made with another time there
+    assert await publish(other, event(Amount__c="1.0", note__c="x")) == Published("t", 0)
+    for another in (event(Note__c="y", Amount__c=1), event(Amount__c=1), event(Note__c="x", Amount__c=1, Nothing__c=1)):
+        refused = await publish(other, another)
+        assert isinstance(refused, Refused)
+    assert service.stored == ["t"]
+
+
 async def test_an_event_without_an_id_gets_a_random_uuid(service: Service) -> None:
     await service.publish(*[""] * 50)
     made = [uuid.UUID(text) for text in service.stored]
