@@ -72,7 +72,9 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
             first.create("out", connector__class="FileStreamSink", topics="lines", file=out, value__converter=TEXT)
             until(lambda: out.exists() and out.read_text() == "one\ntwo\nthree\n", "the lines")
 
+            tidegate("events", "users", "add", "courier", *where, environment={"TIDEGATE_NEW_PASSWORD": "sesame-7"})
             planned = moved(first, second)
+            assert any(row[0] == "events users and apps" for row in planned["changes"])
             assert not planned["executed"] and planned["changes"][0] == [
                 "topics",
                 "copy 2 topics with up to 93 records",
@@ -145,6 +147,9 @@ def test_a_platform_moves_while_it_works_and_back(tmp_path: Path) -> None:
 
             again = tidegate("move", *where, "--to", second.data, "--execute", check=False)
             assert f"This platform has moved to {second.data}, on 2" in again.stderr
+            assert not (first.data / "move").exists()
+            users = tidegate("events", "users", "list", "--data", second.data).stdout
+            assert "courier" in users
             # It is refused where there are records already, the way back too.
             for options in ((), ("--execute",)):
                 again = tidegate("move", "--data", second.data, "--to", first.data, *options, check=False)
@@ -196,7 +201,12 @@ def test_sinks_that_keep_offsets_go_on_behind_what_they_have_or_hold_the_move_up
             done.returncode == 1 and "connectors files: its files have offsets of sales in their names" in done.stderr
         )
         tidegate("connectors", "delete", "files", "--data", first.data)
+        produce(second, 99, 100)
+        produce(first, 10, 11)
+        done = tidegate("move", "--data", first.data, "--to", second.data, "--execute", check=False)
+        assert "sales-0 of the target has 1 record that did not come from here" in done.stderr
+        tidegate("topics", "delete", "sales", "--data", second.data)
         moved(first, second, "--execute", "--cut-over")
-        produce(second, 10, 12)
+        produce(second, 11, 12)
         until(lambda: rows() == list(range(12)), "all rows, each once")
         assert state(second, "table") == "RUNNING"

@@ -5,7 +5,7 @@ written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.texts import counted
 
 if TYPE_CHECKING:
+    from broker.client.blocking import Admin
     from tidegate.backup.manifest import Point
     from tidegate.backup.services import ProgressOf, Services
     from tidegate.backup.store import BackupStore
@@ -35,6 +36,8 @@ _STOPPED_S: Final = 60.0
 _PAUSE_S: Final = 0.2
 _STOPPED: Final = "stopped.json"
 """The file that names the connectors which are stopped here, for a run that finds them so after this one was killed."""
+_WRITTEN: Final = "written.json"
+"""The file that tells the ends of the target's partitions after the last round that was finished."""
 _STARTING: Final = "starting.json"
 """The file that says which connectors run there from now on, and no longer here."""
 
@@ -69,7 +72,7 @@ class PlatformMove:
                 restoring.check(resume=False)
             told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=True, execute=False)
         changes = [row for row in told["changes"] if row[0] != "topics"]
-        first = ["topics", f"copy {counted(len(point.topics), 'topic')} with up to {ends:,} records"]
+        first = ["topics", f"copy {counted(len(point.topics), 'topic')} with up to {counted(ends, 'record')}"]
         return self._told(point, {**told, "changes": [first, *changes]}, executed=False)
 
     def copy(self) -> dict[str, Any]:
@@ -100,6 +103,7 @@ class PlatformMove:
             with self._target() as target:
                 restoring = self._restore(point, target, replaces=True)
                 last = restoring.run(resume=True, replication_factor=-1, compares=True, starts=False, execute=True)
+            self._copied += last["written"]
             told = self._told(point, last, cut_over=True)
             if told["problems"]:
                 return told
@@ -143,10 +147,27 @@ class PlatformMove:
             restoring = self._restore(point, target, goes_on=goes_on)
             if before is None:  # other records must not be taken for copied ones later
                 restoring.check(resume=False)
+            self._require_own_records(target.admin)
             point.store(self._store)
             told = restoring.run(resume=True, replication_factor=-1, compares=False, starts=False, execute=True)
-        self._copied += written
+            self._store.write_json(_WRITTEN, _ends_there(target.admin, point.topics))
+        self._copied += told["written"]
         return point, written, told
+
+    def _require_own_records(self, admin: Admin) -> None:
+        """Raises TidegateError where somebody else has written to the target since the last round: a count of its records tells
+        where the next one goes on.
+        """
+        noted: dict[str, dict[str, int]] = self._store.read_json(_WRITTEN) or {}
+        there = _ends_there(admin, noted)
+        for topic, ends in noted.items():
+            for number, end in ends.items():
+                if (more := there.get(topic, {}).get(number, end) - end) > 0:
+                    raise TidegateError(
+                        f"{topic}-{number} of the target has {counted(more, 'record')} that did not come from here: stop who "
+                        f"writes there, delete the topic there, and move again, which copies it anew"
+                    )
+        self._store.delete(_WRITTEN)  # a round that is killed does not tell how far it came
 
     def _take(self, source: Services, *, reads: bool = True) -> tuple[Point, int]:
         return take(source, self._store, (), full=False, reads=reads, progress_of=self._progress_of, tell=self._tell)
@@ -175,6 +196,21 @@ class PlatformMove:
             "changes": told["changes"],
             "problems": told["problems"],
         }
+
+
+def _ends_there(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, int]]:
+    """The ends of the partitions of those topics that the target has, by topic and number as text."""
+    from broker.client import TopicPartition
+
+    existing = set(admin.list_topics(internal=True)).intersection(topics)
+    described = admin.describe_topics(sorted(existing)) if existing else {}
+    ends = admin.end_offsets(
+        [TopicPartition(name, p.partition) for name in described for p in described[name].partitions]
+    )
+    made: dict[str, dict[str, int]] = {}
+    for tp, end in ends.items():
+        made.setdefault(tp.topic, {})[str(tp.partition)] = end
+    return made
 
 
 def _ends(point: Point) -> dict[str, int]:

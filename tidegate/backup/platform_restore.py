@@ -93,7 +93,9 @@ class PlatformRestore:
         where = check_target(admin, point, resume=resume, hint=hint)
         self._find_bound()
         records = records_in(self._store, point)
-        self._changes.append(["topics", f"fill {counted(len(point.topics), 'topic')} with {records:,} records"])
+        self._changes.append(
+            ["topics", f"fill {counted(len(point.topics), 'topic')} with {counted(records, 'record')}"]
+        )
         parts = list(self._services.parts()) if self._whole else []
         before = [part for part in parts if part.folder not in ("acls", "quotas")]
         for part in before:

@@ -18,6 +18,7 @@ from tidegate.backup.records import fetched_tables, file_tables, records_before
 from tidegate.backup.store import BackupStore
 from tidegate.backup.taking import Progress
 from tidegate.kit.errors import TidegateError, UsageError
+from tidegate.kit.texts import counted
 
 if TYPE_CHECKING:
     from broker.client import ClientConfig
@@ -81,7 +82,7 @@ def check_target(admin: Admin, point: Point, *, resume: bool, hint: str = "") ->
         starts, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
         records = sum(ends[tp] - starts[tp] for tp in partitions)
         if records and not resume:
-            problems.append(f"{name} has {records:,} records")
+            problems.append(f"{name} has {counted(records, 'record')}")
         for tp in partitions:
             made[name, tp.partition] = Restored(starts[tp], ends[tp] - starts[tp])
     if problems:

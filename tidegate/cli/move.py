@@ -20,8 +20,9 @@ from tidegate.kit.errors import UsageError
 from tidegate.kit.files import write_whole
 from tidegate.kit.texts import counted, time_text
 
-__all__ = ["move"]
+__all__ = ["move", "moved_text"]
 
+_ACCOUNTS: Final = Path("events", "accounts.json")
 _MOVED: Final = "moved.json"
 """The file in the data folder that says where the platform has moved."""
 
@@ -44,8 +45,8 @@ _MOVED: Final = "moved.json"
 @data_option
 @json_option
 def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data: Path, as_json: bool) -> None:
-    """Move this platform to another one: topics and records, positions of groups, schemas with their ids, events, access control
-    entries, quotas, connectors with their offsets.
+    """Move this platform to another one: topics and records, positions of groups, schemas with their ids, events and their users,
+    access control entries, quotas, connectors with their offsets.
 
     With --execute it copies what there is, while everything goes on here; again, it copies what is new. With --cut-over too it
     stops the connectors here, copies the rest, compares all records, and starts the connectors there. Stop other producers first:
@@ -60,6 +61,9 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         raise UsageError("--cut-over changes both platforms: give --execute too")
     if target.resolve() == data.resolve():
         raise UsageError(f"--to {target} is the platform itself")
+    if execute and (moved := moved_text(data)):
+        raise UsageError(f"{moved}. To move it once more, delete {data / _MOVED}")
+    accounts = _EventAccounts(data, target)
     folder = through or data / "move"
     moving = PlatformMove(
         BackupStore(str(folder)),
@@ -68,11 +72,12 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         progress_of=progress_of,
         tell=echo_error,
     )
-    try:
-        told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
-    except UsageError as error:
-        raise UsageError(f"{error}{_moved_before(data)}") from error
+    told = moving.cut_over() if cut_over else moving.copy() if execute else moving.plan()
+    if moved := moved_text(data):
+        echo_error(moved)
+    told["changes"] += accounts.changes
     if cut_over and not told["problems"]:
+        accounts.copy()
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # the platform has moved, and the note is for people
             write_whole(data / _MOVED, json.dumps({"to": str(target.absolute()), "at_ms": int(time.time() * 1000)}))
@@ -87,17 +92,44 @@ def move(target: Path, through: Path | None, execute: bool, cut_over: bool, data
         raise click.exceptions.Exit(1)
 
 
-def _moved_before(data: Path) -> str:
-    """The end of a refusal, on a platform that has moved already."""
+def moved_text(data: Path) -> str:
+    """Where and when a platform has moved; empty for one that has not."""
     try:
         moved = json.loads((data / _MOVED).read_text())
-        return f". This platform has moved to {moved['to']}, on {time_text(moved['at_ms'])} UTC"
+        return f"This platform has moved to {moved['to']}, on {time_text(moved['at_ms'])} UTC"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 
+class _EventAccounts:
+    """The users and connected apps of the events service, which are a file of the data folder. One that is there stays."""
+
+    def __init__(self, data: Path, target: Path) -> None:
+        self._file, self._there = data / _ACCOUNTS, target / _ACCOUNTS
+
+    @property
+    def changes(self) -> list[list[str]]:
+        if not self._file.is_file():
+            return []
+        if self._there.is_file():
+            return [["events users and apps", f"are left as they are in {self._there}"]]
+        return [["events users and apps", f"copy {self._file}; sessions end"]]
+
+    def copy(self) -> None:
+        """With the certificates of the apps, which stand beside the file; the file is last, and read when it is there."""
+        if not self._file.is_file() or self._there.is_file():
+            return
+        self._there.parent.mkdir(parents=True, exist_ok=True)
+        content = self._file.read_bytes()
+        for app in json.loads(content).get("connectedApps", ()):
+            name = app.get("certificate", "")
+            if name and Path(name).name == name and (self._file.parent / name).is_file():
+                write_whole(self._there.parent / name, (self._file.parent / name).read_bytes())
+        write_whole(self._there, content, mode=0o600)
+
+
 def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:
-    copied = f"{counted(told['topics'], 'topic')}, {told['copied']:,} records copied"
+    copied = f"{counted(told['topics'], 'topic')}, {counted(told['copied'], 'record')} copied"
     if not told["executed"]:
         return "nothing is changed: --execute copies, --execute --cut-over moves"
     if not told["cut_over"]:

@@ -140,6 +140,10 @@ def _all_ready(state: State) -> bool:
 
 
 def _announce(state: State, data: Path) -> None:
+    from tidegate.cli.move import moved_text
+
+    if moved := moved_text(data):
+        echo_error(f"{moved}. Its connectors run there: do not start them here too")
     addresses = state.addresses
     rows = [[name, address] for name, address in addresses.items() if name != "ca"]
     if "broker" not in addresses:
