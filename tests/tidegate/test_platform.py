@@ -16,6 +16,7 @@ import requests
 
 from tests.servers.process import free_ports
 from tests.support.platform import tidegate, until
+from tidegate.cli.up import _last_line
 from tidegate.kit.errors import UsageError
 from tidegate.platform import Supervision, make_plan
 from tidegate.state import State
@@ -244,3 +245,16 @@ def test_the_others_reach_the_registry_where_the_file_has_it_listen(tmp_path):
 def test_listeners_of_the_file_that_cannot_be_are_refused(tmp_path, text, words):
     with pytest.raises(UsageError, match=re.escape(words)):
         planned(tmp_path, text)
+
+
+def test_the_end_of_a_log_is_of_this_start_and_reads_well(tmp_path: Path) -> None:
+    log = tmp_path / "registry.log"
+    log.write_text("error: cannot listen on 127.0.0.1:8081\n")
+    before = log.stat().st_size
+    assert _last_line(log) == "cannot listen on 127.0.0.1:8081"
+    assert _last_line(log, before) == "it said nothing"
+    with log.open("a") as more:
+        more.write('{"event": "schema log cannot be opened yet", "error": "no broker", "level": "warning"}\n')
+    assert _last_line(log, before) == "schema log cannot be opened yet: no broker"
+    log.write_text("error: anew\n")
+    assert _last_line(log, before) == "anew", "a log that was rotated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -92,6 +93,7 @@ def _detach(data: Path) -> None:
     """Start the same command without --detach in a separate session, and wait until it is ready."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
     logs = make_folder(data / "logs")
+    patience = _Patience(data)
     with (logs / "up.log").open("a") as log:  # another process that runs on this data may be writing to it
         before = log.tell()
         process = subprocess.Popen(
@@ -101,7 +103,6 @@ def _detach(data: Path) -> None:
             stderr=log,
             start_new_session=True,
         )
-    patience = _Patience(data)
     while process.poll() is None:
         state = read_state(data)
         if state is not None and state.pid == process.pid and _all_ready(state):
@@ -120,19 +121,22 @@ class _Patience:
 
     def __init__(self, data: Path) -> None:
         self._data, self._next_s = data, time.monotonic() + _SILENT_S
+        self._sizes = {log.name: log.stat().st_size for log in (data / "logs").glob("*.log")}
+        """What earlier runs have left in the logs."""
 
     def tell(self, state: State | None) -> None:
         if state is not None and time.monotonic() > self._next_s:
             self._next_s = time.monotonic() + _SILENT_S
-            for line in _starting(state, self._data):
+            for line in _starting(state, self._data, self._sizes):
                 click.echo(line, err=True)
 
 
-def _starting(state: State, data: Path) -> list[str]:
-    """A line for each component that does not answer yet, with the end of its log."""
+def _starting(state: State, data: Path, sizes: Mapping[str, int] | None = None) -> list[str]:
+    """A line for each component that does not answer yet, with the end of its log behind the ``sizes`` of the logs."""
     waiting = [name for name, component in state.components.items() if not component["ready"]]
-    logs = {name: _last_line(data / "logs" / f"{name}.log")[:_LOG_CHARACTERS] for name in waiting}
-    return [f"{name} is starting; its log ends with: {line}" for name, line in logs.items()]
+    logs = {name: data / "logs" / f"{name}.log" for name in waiting}
+    said = {name: _last_line(log, (sizes or {}).get(log.name, 0))[:_LOG_CHARACTERS] for name, log in logs.items()}
+    return [f"{name} is starting; its log ends with: {line}" for name, line in said.items()]
 
 
 def _all_ready(state: State) -> bool:
@@ -288,12 +292,19 @@ def _restart(data: Path, name: str) -> int:
     raise TidegateError(f"{name} is not ready {_RESTART_S} s after its restart was requested; its log is {log}")
 
 
-def _last_line(log: Path) -> str:
+def _last_line(log: Path, since: int = 0) -> str:
+    """What a component wrote last behind the first ``since`` bytes of its log, all of which count in a log that is shorter."""
     try:
-        lines = log.read_text(errors="replace").splitlines()
+        content = log.read_bytes()
     except OSError as error:
         return f"its log cannot be read: {error.strerror}"
-    return lines[-1].removeprefix("error: ") if lines else "it said nothing"
+    lines = content[since if len(content) >= since else 0 :].decode(errors="replace").splitlines()
+    if not lines:
+        return "it said nothing"
+    with contextlib.suppress(ValueError, AttributeError):
+        entry = json.loads(lines[-1])
+        return ": ".join(str(entry[name]) for name in ("event", "error") if entry.get(name))
+    return lines[-1].removeprefix("error: ")
 
 
 @click.command()
