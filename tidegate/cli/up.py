@@ -34,6 +34,7 @@ _PAUSE_S: Final = 0.1
 _SILENT_S: Final = 15.0
 """How long a start takes before it is told what it waits for."""
 _LOG_CHARACTERS: Final = 500
+_LOG_FRAME: Final = ("event", "logger", "level", "time", "exception")
 _CONNECT_S: Final = 5.0
 """How long ``status`` waits for the worker."""
 _LISTEN_OPTIONS: Final = {
@@ -301,9 +302,10 @@ def _last_line(log: Path, since: int = 0) -> str:
     lines = content[since if len(content) >= since else 0 :].decode(errors="replace").splitlines()
     if not lines:
         return "it said nothing"
-    with contextlib.suppress(ValueError, AttributeError):
+    with contextlib.suppress(ValueError, AttributeError, KeyError):
         entry = json.loads(lines[-1])
-        return ": ".join(str(entry[name]) for name in ("event", "error") if entry.get(name))
+        facts = (str(value) for name, value in entry.items() if name not in _LOG_FRAME)
+        return ": ".join(filter(None, (entry["event"], ", ".join(facts))))
     return lines[-1].removeprefix("error: ")
 
 
