@@ -14,12 +14,19 @@ from connect.api import ConnectError, PluginType
 from connect.config.connector import CommonConfig
 from connect.errors import RemoteError
 from connect.plugins.registry import PluginRegistry
+from connect.worker.host import tasks
 from connect.worker.host.restarts import Restarts, was_fenced
 from connect.worker.host.tasks import HostedTask, TaskSetup
 from tests.servers.process import wait_until
 from tidegate.kit.config import parse
 
+pytestmark = pytest.mark.usefixtures("impatient")
 COMMON = parse(CommonConfig, {"name": "n", "connector.class": "c", "task.restart.backoff.ms": "1"})
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_ASKED_AGAIN_S", 0.01)
 
 
 def fenced(kind: type[Exception] = ProducerFenced) -> ConnectError:
@@ -77,10 +84,20 @@ def test_it_starts_again() -> None:
     assert states_of(fenced(), fenced(InvalidProducerEpoch), None) == ["RESTARTING", "RESTARTING", "STOPPED"]
 
 
-def test_where_it_has_moved_away_it_ends_and_leaves_the_word_to_its_successor() -> None:
-    moved = RemoteError("Cannot start source task c-0: it has already been revoked from this worker", 409)
-    assert states_of(fenced(), moved) == ["RESTARTING", "STOPPED"]
-    assert states_of(moved) == ["FAILED"]  # as in Kafka Connect
+MOVED = RemoteError("Cannot start source task c-0: it has already been revoked from this worker", 409)
+
+
+def test_where_it_has_moved_away_it_leaves_the_word_to_its_successor_until_it_is_stopped() -> None:
+    task = _Task([fenced(), *[MOVED] * 1000])
+    task.start()
+    wait_until(lambda: len(task.outcomes) < 999, "it asks again")
+    assert task.stop(60)
+    assert task.told.states == ["RESTARTING"]
+    assert states_of(MOVED) == ["FAILED"]  # as in Kafka Connect
+
+
+def test_where_it_has_come_back_it_goes_on() -> None:
+    assert states_of(fenced(), MOVED, MOVED, None) == ["RESTARTING", "STOPPED"]
 
 
 def test_one_that_is_told_to_stop_while_it_starts_has_not_failed() -> None:

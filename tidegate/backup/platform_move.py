@@ -131,7 +131,7 @@ class PlatformMove:
         with self._target() as target:
             for name in noted["connectors"]:
                 assert target.worker is not None
-                start_connector(target.worker, name, noted["sink_offsets"].get(name))
+                start_connector(target.worker, name, noted.get("sink_offsets", {}).get(name))
         return told | {
             "changes": [*told["changes"], *([f"connectors {name}", "start"] for name in noted["connectors"])]
         }

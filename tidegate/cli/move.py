@@ -120,12 +120,10 @@ class _EventAccounts:
         if not self._file.is_file() or self._there.is_file():
             return
         self._there.parent.mkdir(parents=True, exist_ok=True)
-        content = self._file.read_bytes()
-        for app in json.loads(content).get("connectedApps", ()):
-            name = app.get("certificate", "")
-            if name and Path(name).name == name and (self._file.parent / name).is_file():
-                write_whole(self._there.parent / name, (self._file.parent / name).read_bytes())
-        write_whole(self._there, content, mode=0o600)
+        for certificate in self._file.parent.glob("*.pem"):
+            if not (self._there.parent / certificate.name).exists():
+                write_whole(self._there.parent / certificate.name, certificate.read_bytes(), mode=0o600)
+        write_whole(self._there, self._file.read_bytes(), mode=0o600)
 
 
 def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:

@@ -37,6 +37,7 @@ __all__ = ["HostedTask", "TaskSetup", "trace_of"]
 logger = get_logger(__name__)
 
 _CANCEL_EVERY_S: Final = 0.5
+_ASKED_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class HostedTask:
             self._fail(error, None)
             return
         restarts, offsets, fenced = Restarts(resolved.common), self._setup.offsets, False
+        delay_s: float | None
         while True:
             try:
                 self._lifecycle = None
@@ -185,13 +187,20 @@ class HostedTask:
                 self._tell("STOPPED")
                 return
             except BaseException as error:  # noqa: BLE001 - whatever plugins raise, the task has failed and says why
-                if _is_withdrawn(error, fenced=fenced):
-                    logger.info("the task is not to run here any more", error=str(error))
+                refusal = error.http_status if isinstance(error, RemoteError) else None
+                if refusal == HTTPStatus.NOT_FOUND:
+                    logger.info("the task was told to stop while it started", error=str(error))
                     self._tell("STOPPED")
                     return
-                fenced = was_fenced(error)
-                delay_s = restarts.after_fencing() if fenced else restarts.after_failure()
-                self._fail(error, delay_s, fenced=fenced)
+                if fenced and refusal == HTTPStatus.CONFLICT:  # it has moved; if it stays, it is this worker's again
+                    logger.info(
+                        "a fenced task may not go on now; asking again", again_in_s=_ASKED_AGAIN_S, error=str(error)
+                    )
+                    delay_s = _ASKED_AGAIN_S
+                else:
+                    fenced = was_fenced(error)
+                    delay_s = restarts.after_fencing() if fenced else restarts.after_failure()
+                    self._fail(error, delay_s, fenced=fenced)
             if delay_s is None or self._control.stopping.wait(delay_s):
                 return
             try:
@@ -311,13 +320,3 @@ class HostedTask:
 
     def _event(self, name: str, **values: Any) -> None:
         self._link.event(name, connector=self._setup.connector, task=self._setup.task, **values)
-
-
-def _is_withdrawn(error: BaseException, *, fenced: bool) -> bool:
-    """Whether the worker said at the start of an exactly-once source that it is not to run: it was told to stop meanwhile
-    (NotFound), or, of one that was fenced, that another worker has it (Conflict). A Conflict at the first start is a failure,
-    as in Kafka Connect.
-    """
-    return isinstance(error, RemoteError) and (
-        error.http_status == HTTPStatus.NOT_FOUND or (fenced and error.http_status == HTTPStatus.CONFLICT)
-    )
