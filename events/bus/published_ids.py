@@ -70,22 +70,12 @@ class PublishedIds:
             look.cancel()
         self._database.close()
 
-    async def find(self, topic: str, ids: Collection[str], *, timeout_s: float = 30) -> dict[str, PublishedId]:
+    async def find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
         """The events that are in the log, whoever published them. Raises BusUnavailable if that can't be determined now.
 
-        One that is in an open transaction, or on its way from another server, is not in the log yet. A read of the log
-        that takes longer than the timeout goes on for later calls.
+        One that is in an open transaction, or on its way from another server, is not in the log yet. If the call is
+        cancelled, the read of the log goes on for later calls.
         """
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._find(topic, ids)
-        except TimeoutError:
-            raise BusUnavailable(
-                f"Whether earlier events of {topic} were published could not be read from the log within "
-                f"{timeout_s:g} s; send the event again"
-            ) from None
-
-    async def _find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
         for _ in range(_ROUNDS):
             await self._catch_up(topic)
             if topic in self._checked_ms and topic not in self._doubts:

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -201,11 +200,13 @@ class Publisher:
                     known: PublishedId | None = next(
                         PublishedId(replay_id, before.digest) for before, replay_id in written if before.key == key
                     )
+                    reused = known is not None and event.is_another(known.digest)
                 else:
-                    known = (await self._find(event.topic, [key[1]])).get(key[1])
+                    found, others = await self._look_up(event.topic, [event], self._deadline())
+                    known, reused = found.get(key[1]), bool(others)
+                if reused:
+                    raise IdempotencyKeyReused
                 if known is not None:
-                    if await self._is_another(event, known):
-                        raise IdempotencyKeyReused
                     return known.replay_id
                 if key in self._under_way:
                     raise BusUnavailable(f"Event {key[1]} is being published just now; send it again in a moment")
@@ -289,9 +290,8 @@ class Publisher:
     async def _append_allowed(self, topic: str, ready: list[_Ready], face: str) -> list[Published | Refused]:
         if not ready:
             return []
-        deadline = time.monotonic() + self._timeout_s
-        asked = {event.outgoing.uuid for event in ready if event.once}
-        known = await self._find(topic, asked) if asked else {}
+        deadline = self._deadline()
+        known, reused = await self._look_up(topic, ready, deadline)
         fresh: list[_Ready] = []
         under_way: dict[tuple[str, str], _UnderWay] = {}
         waiting: dict[str, _UnderWay] = {}
@@ -306,19 +306,16 @@ class Publisher:
                 waiting[id_] = self._under_way[event.key]
         unnamed = iter(await self._write(topic, fresh, under_way, face, deadline))
         outcomes: list[Published | Refused] = []
-        for event in ready:
+        for index, event in enumerate(ready):
             id_ = event.outgoing.uuid
             if not event.once:
                 answer: int | TidegateError = next(unnamed)
+            elif id_ in known:
+                answer = IdempotencyKeyReused() if index in reused else known[id_].replay_id
+            elif event.is_another(waiting[id_].digest):
+                answer = IdempotencyKeyReused()
             else:
-                first = known[id_] if id_ in known else waiting[id_]
-                if isinstance(first, PublishedId):
-                    another = await self._is_another(event, first)
-                    answer = IdempotencyKeyReused() if another else first.replay_id
-                elif event.is_another(first.digest):
-                    answer = IdempotencyKeyReused()
-                else:
-                    answer = await asyncio.shield(first.outcome)
+                answer = await asyncio.shield(waiting[id_].outcome)
             outcomes.append(Published(id_, answer) if isinstance(answer, int) else Refused(answer))
         return outcomes
 
@@ -342,8 +339,34 @@ class Publisher:
             return True
         return again != stored.payload
 
-    async def _find(self, topic: str, ids: Collection[str]) -> dict[str, PublishedId]:
-        return await self._ids.find(topic, ids, timeout_s=self._timeout_s)
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._timeout_s
+
+    async def _look_up(
+        self, topic: str, ready: Sequence[_Ready], deadline: float
+    ) -> tuple[dict[str, PublishedId], set[int]]:
+        """The events with the ids of these that are in the log, and the positions of those that came with an id of a
+        different one there. Nothing is written before that is known. Raises BusUnavailable, also at the deadline.
+        """
+        asked = {event.outgoing.uuid for event in ready if event.once}
+        if not asked:
+            return {}, set()
+        try:
+            async with asyncio.timeout_at(deadline):
+                known = await self._ids.find(topic, asked)
+                reused = {
+                    index
+                    for index, event in enumerate(ready)
+                    if event.once
+                    and (first := known.get(event.outgoing.uuid)) is not None
+                    and await self._is_another(event, first)
+                }
+        except TimeoutError:
+            raise BusUnavailable(
+                f"Whether earlier events of {topic} were published could not be read from the log within "
+                f"{self._timeout_s:g} s; send the event again"
+            ) from None
+        return known, reused
 
     async def _write(
         self,
@@ -355,7 +378,7 @@ class Publisher:
     ) -> list[int | TidegateError]:
         """The answers to events without a publisher's id; those with one are in the futures."""
         try:
-            left = max(0.0, deadline - time.monotonic())
+            left = max(0.0, deadline - asyncio.get_running_loop().time())
             outgoing = [event.outgoing for event in fresh]
             appended = await self._bus.publish(topic, outgoing, timeout_s=left) if fresh else []
             accepted = {

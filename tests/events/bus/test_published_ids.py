@@ -274,6 +274,30 @@ async def test_a_log_that_is_silent_is_waited_for_as_long_as_an_answer_may_take(
     assert await service.publish("a", "b") == [Published("a", 0), Published("b", 1)]
 
 
+@pytest.mark.parametrize("fault", ["silent", "away"])
+async def test_nothing_is_written_before_it_is_known_whether_a_key_came_with_another_body(
+    service: Service, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise an event without an id beside it would be stored, answered with an error, and sent and stored again."""
+    await service.publisher.publish_json([JsonEvent(TOPIC, BODY, "t", is_keyed=True)], user=USER)
+    other = Service(tmp_path / "other")
+    other.log = service.log
+    other.start()
+    await other.publish("u")  # it knows from here on what is in the log
+
+    async def read(*_: object) -> object:
+        if fault == "away":
+            raise BusUnavailable("The log is away")
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr(service.log, "read", read)
+    other.wait(0.05)
+    events = [JsonEvent(TOPIC, BODY), JsonEvent(TOPIC, BODY, "t", is_keyed=True)]
+    with pytest.raises(BusUnavailable):
+        await other.publisher.publish_json(events, user=USER)
+    assert service.stored == ["t", "u"]
+
+
 async def test_what_a_look_at_the_log_took_is_not_waited_for_again(service: Service) -> None:
     given: list[float | None] = []
     append = service.log.append
