@@ -40,12 +40,15 @@ class _Link:
 
     def __init__(self) -> None:
         self.states: list[str] = []
+        self.refusal: Exception | None = None
 
     def event(self, name: str, /, **values: Any) -> None:
         if name == "task_state":
             self.states.append(values["state"])
 
     def call(self, _: str, /, **__: Any) -> list[Any]:
+        if self.refusal is not None:
+            raise self.refusal
         return []
 
     def submit(self, _: str, /, **__: Any) -> Future[Any]:
@@ -107,6 +110,14 @@ def test_one_that_is_told_to_stop_while_it_starts_has_not_failed() -> None:
 @pytest.mark.parametrize("error", [ConnectError("no"), RemoteError("no", 500)])
 def test_another_failure_stays(error: Exception) -> None:
     assert states_of(fenced(), error) == ["RESTARTING", "FAILED"]
+
+
+def test_one_whose_offsets_cannot_be_read_does_not_end_without_a_word() -> None:
+    task = _Task([fenced()])
+    task.told.refusal = RemoteError("the offsets cannot be read")
+    task.start()
+    wait_until(lambda: not task._thread.is_alive(), "the end of the task")
+    assert task.told.states == ["RESTARTING", "FAILED"]
 
 
 def test_one_that_is_fenced_again_and_again_fails() -> None:

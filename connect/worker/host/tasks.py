@@ -174,11 +174,14 @@ class HostedTask:
         except BaseException as error:  # noqa: BLE001 - a plugin's own code, which may even raise SystemExit
             self._fail(error, None)
             return
-        restarts, offsets, fenced = Restarts(resolved.common), self._setup.offsets, False
+        restarts, fenced = Restarts(resolved.common), False
+        offsets: Sequence[Mapping[str, Any]] | None = self._setup.offsets
         delay_s: float | None
         while True:
             try:
                 self._lifecycle = None
+                if offsets is None:
+                    offsets = self._ask("offsets") if resolved.plugin.type is PluginType.SOURCE else []
                 self._lifecycle = self._assembled(resolved, offsets)
                 self._lifecycle.run()
                 self._tell("STOPPED")
@@ -203,10 +206,7 @@ class HostedTask:
                     self._fail(error, delay_s, fenced=fenced)
             if delay_s is None or self._control.stopping.wait(delay_s):
                 return
-            try:
-                offsets = self._ask("offsets") if resolved.plugin.type is PluginType.SOURCE else []
-            except (Stopped, TidegateError):
-                return
+            offsets = None
             restarts.started()
 
     def _resolved(self) -> _Resolved:
