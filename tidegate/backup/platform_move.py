@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tidegate.backup.manifest import points, read_point
@@ -126,12 +127,20 @@ class PlatformMove:
         )
 
     def _start(self, noted: Mapping[str, Any]) -> dict[str, Any]:
-        """Start the connectors there. Raises TidegateError where one can't be: the next run begins here."""
+        """Start the connectors there that a run which was cut off has not started yet, each whatever becomes of the others. Raises
+        TidegateError where one can't be started: the next run begins here.
+        """
         told: dict[str, Any] = noted["told"]
         with self._target() as target:
-            for name in noted["connectors"]:
-                assert target.worker is not None
-                start_connector(target.worker, name, noted.get("sink_offsets", {}).get(name))
+            if target.worker is not None:
+                states = states_of(target.worker)
+                waiting = {name for name in noted["connectors"] if states.get(name) in ("STOPPED", None)}
+                left = _resumed(target.worker, waiting, noted.get("sink_offsets", {}))
+                if left:
+                    raise TidegateError(
+                        f"the platform has moved, but {', '.join(sorted(left))} could not be started there: "
+                        f"{next(iter(left.values()))}. Move again with --cut-over when the reason is gone"
+                    )
         return told | {
             "changes": [*told["changes"], *([f"connectors {name}", "start"] for name in noted["connectors"])]
         }
@@ -245,12 +254,16 @@ def _stopped_connectors(rest: Rest | None, store: BackupStore) -> Iterator[set[s
         raise TidegateError(f"{', '.join(sorted(left))} could not be started again here: {next(iter(left.values()))}")
 
 
-def _resumed(rest: Rest, names: set[str]) -> dict[str, TidegateError]:
-    """Start connectors. Returns the errors of those that could not be started: the others start all the same."""
+def _resumed(
+    rest: Rest, names: set[str], sink_offsets: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({})
+) -> dict[str, TidegateError]:
+    """Start stopped connectors, those with new offsets there. Returns the errors of those that could not be started: the others
+    start all the same.
+    """
     left = {}
     for name in sorted(names):
         try:
-            rest.call("PUT", path_of(name, "/resume"))
+            start_connector(rest, name, sink_offsets.get(name))
         except TidegateError as error:
             left[name] = error
     return left

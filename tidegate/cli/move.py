@@ -16,13 +16,12 @@ import click
 from tidegate.cli.backup import services_of
 from tidegate.cli.options import data_option, echo_error, json_option, print_json, print_table
 from tidegate.cli.progress import progress_of
-from tidegate.kit.errors import UsageError
+from tidegate.kit.errors import TidegateError, UsageError
 from tidegate.kit.files import write_whole
 from tidegate.kit.texts import counted, time_text
 
 __all__ = ["move", "moved_text"]
 
-_ACCOUNTS: Final = Path("events", "accounts.json")
 _MOVED: Final = "moved.json"
 """The file in the data folder that says where the platform has moved."""
 
@@ -105,7 +104,9 @@ class _EventAccounts:
     """The users and connected apps of the events service, which are a file of the data folder. One that is there stays."""
 
     def __init__(self, data: Path, target: Path) -> None:
-        self._file, self._there = data / _ACCOUNTS, target / _ACCOUNTS
+        from events.config import ACCOUNTS_FILE
+
+        self._file, self._there = data / "events" / ACCOUNTS_FILE, target / "events" / ACCOUNTS_FILE
 
     @property
     def changes(self) -> list[list[str]]:
@@ -119,11 +120,17 @@ class _EventAccounts:
         """With the certificates of the apps, which stand beside the file; the file is last, and read when it is there."""
         if not self._file.is_file() or self._there.is_file():
             return
-        self._there.parent.mkdir(parents=True, exist_ok=True)
-        for certificate in self._file.parent.glob("*.pem"):
-            if not (self._there.parent / certificate.name).exists():
-                write_whole(self._there.parent / certificate.name, certificate.read_bytes(), mode=0o600)
-        write_whole(self._there, self._file.read_bytes(), mode=0o600)
+        try:
+            self._there.parent.mkdir(parents=True, exist_ok=True)
+            for certificate in self._file.parent.glob("*.pem"):
+                if not (self._there.parent / certificate.name).exists():
+                    write_whole(self._there.parent / certificate.name, certificate.read_bytes(), mode=0o600)
+            write_whole(self._there, self._file.read_bytes(), mode=0o600)
+        except OSError as error:
+            raise TidegateError(
+                f"the platform has moved, but {self._file} could not be copied to {self._there}: {error.strerror}. Move again "
+                "with --cut-over when the reason is gone"
+            ) from error
 
 
 def _ending(told: Mapping[str, Any], target: Path, data: Path) -> str:
