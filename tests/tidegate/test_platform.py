@@ -256,5 +256,10 @@ def test_the_end_of_a_log_is_of_this_start_and_reads_well(tmp_path: Path) -> Non
     with log.open("a") as more:
         more.write('{"event": "schema log cannot be opened yet", "error": "no broker", "level": "warning"}\n')
     assert _last_line(log, before) == "schema log cannot be opened yet: no broker"
+    for odd in ("5", "[1]", "{}", "null"):
+        log.write_text(f"{odd}\n")
+        assert _last_line(log) == odd
+    log.write_text('{"event": 5, "error": null}\n')
+    assert _last_line(log) == "5: None"
     log.write_text("error: anew\n")
     assert _last_line(log, before) == "anew", "a log that was rotated"

@@ -294,7 +294,7 @@ def _restart(data: Path, name: str) -> int:
 
 
 def _last_line(log: Path, since: int = 0) -> str:
-    """What a component wrote last behind the first ``since`` bytes of its log, all of which count in a log that is shorter."""
+    """The last line of a component's log, in words. The first ``since`` bytes do not count, unless the log is shorter by now."""
     try:
         content = log.read_bytes()
     except OSError as error:
@@ -305,7 +305,7 @@ def _last_line(log: Path, since: int = 0) -> str:
     with contextlib.suppress(ValueError, AttributeError, KeyError):
         entry = json.loads(lines[-1])
         facts = (str(value) for name, value in entry.items() if name not in _LOG_FRAME)
-        return ": ".join(filter(None, (entry["event"], ", ".join(facts))))
+        return ": ".join(filter(None, (str(entry["event"]), ", ".join(facts))))
     return lines[-1].removeprefix("error: ")
 
 
