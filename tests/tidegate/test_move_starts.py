@@ -51,7 +51,7 @@ def move(folder: Path, worker: Worker) -> PlatformMove:
 
 
 def test_a_start_that_was_cut_off_goes_on_with_those_that_do_not_run_yet(tmp_path: Path) -> None:
-    worker = Worker({"a": "RUNNING", "b": "STOPPED", "c": "STOPPED"})
+    worker = Worker({"a": "RUNNING", "b": "STOPPED", "c": "UNASSIGNED"})  # made just now: it has no status yet
     done = move(tmp_path, worker).cut_over()
     assert worker.asked == [("b", "offsets"), ("b", "resume"), ("c", "resume")]
     assert [row[0] for row in done["changes"]] == ["connectors a", "connectors b", "connectors c"]

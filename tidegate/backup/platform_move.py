@@ -134,7 +134,7 @@ class PlatformMove:
         with self._target() as target:
             if target.worker is not None:
                 states = states_of(target.worker)
-                waiting = {name for name in noted["connectors"] if states.get(name) in ("STOPPED", None)}
+                waiting = {name for name in noted["connectors"] if states.get(name) in ("STOPPED", "UNASSIGNED", None)}
                 left = _resumed(target.worker, waiting, noted.get("sink_offsets", {}))
                 if left:
                     raise TidegateError(
